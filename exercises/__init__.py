@@ -1,0 +1,1 @@
+"""Hold one module of predictions and exercises for each notebook."""

@@ -1,0 +1,1 @@
+"""Ask, check and remember: predictions, exercises and progress."""

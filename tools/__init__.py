@@ -1,0 +1,1 @@
+"""Hold one module for each command of course.py."""
