@@ -1,0 +1,529 @@
+"""Draw figures that carry one message, the numbers behind it and the machine they came from.
+
+Every ``plot_*`` function returns a `Chart`: a PNG for the eye, and the message with the table
+that was drawn as plain text, for readers of the source, screen readers and the tests (an empty
+figure has an empty table). No figure is registered with pyplot, so none piles up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from helpers.table import text_table
+from helpers.units import format_bytes, format_ratio, format_time
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PALETTES = {
+    "light": {
+        "new": "#2A71E4",
+        "baseline": "#A85F03",
+        "memory": "#025B3D",
+        "gradient": "#7B2A7F",
+        "reference": "#6B7280",
+        "ink": "#111418",
+        "paper": "#FFFFFF",
+    },
+    "dark": {
+        "new": "#2B7AF1",
+        "baseline": "#BC7F49",
+        "memory": "#6BC095",
+        "gradient": "#E39DE6",
+        "reference": "#8B949E",
+        "ink": "#E6EDF3",
+        "paper": "#111418",
+    },
+}
+MARKERS = {"new": "o", "baseline": "s", "memory": "D", "gradient": "^", "reference": "x"}
+SIZE = (7.0, 3.6)  # inches
+_theme = "light"
+
+
+def use_style(theme: str = "light") -> None:
+    """Set matplotlib's defaults to the course's style.
+
+    Parameters
+    ----------
+    theme : {"light", "dark"}
+        Which palette to use. Both have an opaque background, so a figure is readable on any page.
+
+    Raises
+    ------
+    ValueError
+        If the theme has no palette.
+
+    Examples
+    --------
+    >>> use_style()
+    >>> import matplotlib
+    >>> matplotlib.rcParams["axes.spines.top"]
+    False
+    """
+    global _theme
+    if theme not in PALETTES:
+        raise ValueError(f"theme must be one of {', '.join(PALETTES)}, got {theme!r}")
+    _theme = theme
+    import matplotlib as mpl
+
+    mpl.rcParams.update(_style(PALETTES[theme]))
+
+
+def _style(colors: Mapping[str, str]) -> dict[str, Any]:
+    ink, paper = colors["ink"], colors["paper"]
+    return {
+        "font.family": "DejaVu Sans",
+        "font.size": 10,
+        "axes.titlesize": 12,
+        "axes.labelsize": 11,
+        "axes.titlelocation": "left",
+        "axes.titlepad": 12,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": colors["reference"],
+        "axes.facecolor": paper,
+        "figure.facecolor": paper,
+        "figure.figsize": SIZE,
+        "savefig.facecolor": paper,
+        "text.color": ink,
+        "axes.labelcolor": ink,
+        "axes.titlecolor": ink,
+        "xtick.color": ink,
+        "ytick.color": ink,
+        "lines.linewidth": 1.8,
+    }
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Hold a figure, its message, and the table it drew.
+
+    Attributes
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure; ``figure.axes`` to change it further.
+    message : str
+        The title: what the figure says, as a sentence.
+    columns : tuple of str
+        Names of the columns of `rows`.
+    rows : tuple of tuple of str
+        The values that were drawn, as text.
+    """
+
+    figure: Figure
+    message: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def axes(self) -> Axes:
+        """Return the first axes of the figure."""
+        return self.figure.axes[0]
+
+    def __repr__(self) -> str:
+        return "\n".join([self.message, *text_table(self.columns, self.rows)])
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        width, height = (round(inches * 100) for inches in self.figure.get_size_inches())
+        data = {"text/plain": repr(self), "image/png": _png(self.figure)}
+        # Drawn at twice the size it is shown at, so that it is sharp on dense screens.
+        return data, {"image/png": {"width": width, "height": height}}
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _new_figure(message: str, *, height: float = SIZE[1]) -> tuple[Figure, Axes]:
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_style(PALETTES[_theme])):
+        figure = Figure(figsize=(SIZE[0], height), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        axes.set_title(message)
+    return figure, axes
+
+
+def _caption(figure: Figure, text: str) -> None:
+    """Write how it was measured under the axes."""
+    if text:
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=8.5, color=PALETTES[_theme]["reference"])
+
+
+def spread(positions: Sequence[float], gap: float) -> list[float]:
+    """Move positions apart until neighbors are at least a gap away, changing them little.
+
+    Direct labels sit at the end of their curve; where curves meet, the labels would overlap.
+
+    Parameters
+    ----------
+    positions : sequence of float
+        Where the labels would like to be, in any order.
+    gap : float
+        The least distance between two of them, in the same unit.
+
+    Returns
+    -------
+    list of float
+        New positions in the order of the input; their order along the axis is kept.
+
+    Examples
+    --------
+    >>> spread([1.0, 1.0, 5.0], 2.0)
+    [0.0, 2.0, 5.0]
+    """
+    order = sorted(range(len(positions)), key=lambda i: (positions[i], i))
+    # Blocks of labels that touch: [sum of (wish - offset), members]. A block sits at the mean.
+    blocks: list[list[Any]] = []
+    for i in order:
+        blocks.append([positions[i], [i]])
+        while len(blocks) > 1 and _top(blocks[-2], gap) > blocks[-1][0] / len(blocks[-1][1]):
+            total, members = blocks.pop()
+            lower = blocks[-1]
+            shift = gap * len(lower[1]) * len(members)
+            lower[0] += total - shift
+            lower[1] += members
+    placed = [0.0] * len(positions)
+    for total, members in blocks:
+        for offset, i in enumerate(members):
+            placed[i] = total / len(members) + gap * offset
+    return placed
+
+
+def _top(block: list[Any], gap: float) -> float:
+    return block[0] / len(block[1]) + gap * len(block[1])
+
+
+def plot_costs(
+    message: str,
+    series: Mapping[str, Mapping[int, Any]],
+    *,
+    xlabel: str,
+    caption: str = "",
+) -> Chart:
+    """Draw how long calls take over sizes, on two logarithmic axes.
+
+    Parameters
+    ----------
+    message : str
+        The title, a sentence.
+    series : mapping of str to mapping of int to Measurement
+        For each curve (at most four) the measurement at each size. A point is the median, the
+        whisker its interquartile range, in seconds.
+    xlabel : str
+        What a size counts, with its unit.
+    caption : str
+        How it was measured: runs, threads, machine.
+
+    Returns
+    -------
+    Chart
+        With one row per curve and size.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw.
+    """
+    if not series or not all(series.values()):
+        raise ValueError("series must hold at least one curve with one size, got nothing to draw")
+    colors = PALETTES[_theme]
+    figure, axes = _new_figure(message)
+    rows, ends = [], []
+    for kind, (name, points) in zip(MARKERS, series.items(), strict=False):
+        sizes = sorted(points)
+        medians = [points[n].median for n in sizes]
+        _line(axes, sizes, [points[n] for n in sizes], kind=kind)
+        ends.append((name, medians[-1], colors[kind]))
+        rows += [
+            (name, f"{n:,}", format_time(points[n].median), format_time(points[n].iqr))
+            for n in sizes
+        ]
+    axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="time (s)")
+    _label_ends(axes, max(max(points) for points in series.values()), ends)
+    _caption(figure, caption)
+    return Chart(figure, message, ("call", "size", "median", "IQR"), tuple(rows))
+
+
+def _line(axes: Axes, sizes: Sequence[int], measured: Sequence[Any], *, kind: str) -> None:
+    color = PALETTES[_theme][kind]
+    medians = [m.median for m in measured]
+    whiskers = [
+        [m.median - q for m, q in zip(measured, _quartile(measured, 1), strict=True)],
+        [q - m.median for m, q in zip(measured, _quartile(measured, 3), strict=True)],
+    ]
+    axes.errorbar(
+        sizes, medians, yerr=whiskers, color=color, marker=MARKERS[kind], markersize=6, capsize=3,
+        linestyle="--" if kind == "baseline" else "-",
+    )  # fmt: skip
+
+
+def _quartile(measured: Sequence[Any], which: int) -> list[float]:
+    quantiles = []
+    for m in measured:
+        ordered = sorted(m.times)
+        place = (len(ordered) - 1) * which / 4
+        low = math.floor(place)
+        high = min(low + 1, len(ordered) - 1)
+        quantiles.append(ordered[low] + (ordered[high] - ordered[low]) * (place - low))
+    return quantiles
+
+
+def _label_ends(axes: Axes, x: float, ends: Sequence[tuple[str, float, str]]) -> None:
+    """Write each name beside the end of its curve, so that no two of them overlap."""
+    # A label of 10 pt needs about 6 % of the height of the axes.
+    low, high = (math.log10(limit) for limit in axes.get_ylim())
+    places = spread([(math.log10(y) - low) / (high - low) for _, y, _ in ends], 0.065)
+    for (name, y, color), place in zip(ends, places, strict=True):
+        axes.annotate(
+            name, (x, y), xytext=(1.02, place), textcoords="axes fraction", color=color,
+            va="center", fontweight="bold", annotation_clip=False,
+        )  # fmt: skip
+
+
+def plot_ratios(
+    message: str,
+    speedups: Mapping[str, Any],
+    *,
+    baseline: str,
+    new: str,
+    caption: str = "",
+) -> Chart:
+    """Draw ratios of times around 1, with their intervals, and name no winner where there is none.
+
+    Parameters
+    ----------
+    message : str
+        The title, a sentence.
+    speedups : mapping of str to Speedup
+        One per row, from top to bottom; see `helpers.timing.speedup`.
+    baseline, new : str
+        What is compared: a ratio above 1 means that `new` is faster.
+    caption : str
+        How it was measured: runs, threads, machine.
+
+    Returns
+    -------
+    Chart
+        With one row per speedup.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw.
+    """
+    if not speedups:
+        raise ValueError("speedups must hold at least one ratio, got nothing to draw")
+    figure, axes = _new_figure(message, height=1.3 + 0.42 * len(speedups))
+    rows = []
+    for y, (name, s) in enumerate(speedups.items()):
+        winner = None if s.refusal else new if s.ratio > 1 else baseline
+        _ratio_row(axes, y, s, winner=winner, new=new)
+        rows.append((name, format_ratio(s.ratio), winner or "no winner"))
+    axes.axvline(1, color=PALETTES[_theme]["reference"], linestyle="--", zorder=0)
+    axes.set(
+        xscale="log", xlabel=f"time of {baseline} / time of {new}", ylim=(len(rows) - 0.5, -0.5)
+    )
+    axes.set_yticks(range(len(rows)), list(speedups))
+    _decade_ticks(axes, speedups.values())
+    _caption(figure, caption)
+    return Chart(figure, message, ("operation", f"{baseline} / {new}", "faster"), tuple(rows))
+
+
+def _ratio_row(axes: Axes, y: int, s: Any, *, winner: str | None, new: str) -> None:
+    kind = "reference" if winner is None else "new" if winner == new else "baseline"
+    color = PALETTES[_theme][kind]
+    axes.plot([s.low, s.high], [y, y], color=color, linewidth=3, alpha=0.5, solid_capstyle="butt")
+    axes.plot(
+        s.ratio, y, marker=MARKERS[kind], color=color, markersize=8,
+        markerfacecolor="none" if winner is None else color,
+    )  # fmt: skip
+    text = f"{winner} {format_ratio(max(s.ratio, 1 / s.ratio))}" if winner else "no winner"
+    axes.annotate(
+        text, (s.high, y), xytext=(9, 0), textcoords="offset points", va="center", color=color
+    )
+
+
+def _decade_ticks(axes: Axes, speedups: Any) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    low = min(min(s.low, 1) for s in speedups)
+    high = max(max(s.high, 1) for s in speedups)
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    ticks = [10.0**k for k in range(min(first, -1), max(last, 1) + 1)]
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.set_xlim(ticks[0] / 1.3, ticks[-1] * 4)  # room for the words at the right end
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """Say where an object's elements lie: first byte, offsets of its elements, bytes of one."""
+
+    start: int
+    offsets: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def end(self) -> int:
+        return max(self.offsets, default=0) + self.itemsize
+
+
+def _extent(thing: Any) -> _Extent:
+    import numpy as np
+
+    if isinstance(thing, np.ndarray):
+        strides, address = thing.strides, thing.__array_interface__["data"][0]
+    else:
+        strides = [step * thing.element_size() for step in thing.stride()]
+        address = thing.data_ptr()
+    offsets = [0]
+    for length, step in zip(thing.shape, strides, strict=True):
+        offsets = [offset + i * step for offset in offsets for i in range(length)]
+    low = min(offsets, default=0)
+    relative = tuple(offset - low for offset in offsets)
+    return _Extent(address + low, relative, thing.dtype.itemsize)
+
+
+def _blocks(extents: Mapping[str, _Extent]) -> dict[str, tuple[int, int]]:
+    """Group extents that overlap or touch: for each name the number of its block and its offset."""
+    order = sorted(extents, key=lambda name: extents[name].start)
+    groups: list[list[str]] = []
+    end = -1
+    for name in order:
+        if not groups or extents[name].start > end:
+            groups.append([])
+        groups[-1].append(name)
+        end = max(end, extents[name].start + extents[name].end)
+    # Numbered by first appearance, since addresses differ from run to run.
+    groups.sort(key=lambda group: min(list(extents).index(name) for name in group))
+    return {
+        name: (number, extents[name].start - min(extents[n].start for n in group))
+        for number, group in enumerate(groups)
+        for name in group
+    }
+
+
+def plot_memory(message: str, objects: Mapping[str, Any], *, limit: int = 64) -> Chart:
+    """Draw which bytes each array or tensor looks at, from its real address and strides.
+
+    Parameters
+    ----------
+    message : str
+        The title, a sentence.
+    objects : mapping of str to numpy.ndarray or torch.Tensor
+        One row each, from top to bottom. Objects with common bytes stand over each other; a
+        gap separates blocks of memory that do not touch.
+    limit : int
+        The most elements that one object may have, so that single elements can be seen.
+
+    Returns
+    -------
+    Chart
+        With one row per object: block, first byte in it, elements, bytes per element. Blocks are
+        lettered in order of appearance, so that the table is the same in every run.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw or an object has more than `limit` elements.
+    """
+    if not objects:
+        raise ValueError("objects must hold at least one array or tensor, got nothing to draw")
+    extents = {name: _extent(thing) for name, thing in objects.items()}
+    for name, extent in extents.items():
+        if len(extent.offsets) > limit:
+            raise ValueError(
+                f"{name} has {len(extent.offsets):,} elements; single elements can be seen up "
+                f"to {limit}: draw a small example"
+            )
+    blocks = _blocks(extents)
+    figure, axes = _new_figure(message, height=1.2 + 0.5 * len(objects))
+    starts = _block_starts(extents, blocks)
+    rows = []
+    for y, (name, extent) in enumerate(extents.items()):
+        block, offset = blocks[name]
+        _memory_row(axes, y, starts[block] + offset, extent, kind=_kind(objects[name]))
+        _write_values(axes, y, starts[block] + offset, extent, objects[name])
+        letter = chr(ord("A") + block)
+        rows.append(
+            (name, letter, str(offset), str(len(extent.offsets)), format_bytes(extent.itemsize))
+        )
+    _memory_axes(axes, list(objects), starts, extents, blocks)
+    heads = ("object", "block", "first byte", "elements", "per element")
+    return Chart(figure, message, heads, tuple(rows))
+
+
+def _kind(thing: Any) -> str:
+    import numpy as np
+
+    return "baseline" if isinstance(thing, np.ndarray) else "memory"
+
+
+def _block_starts(
+    extents: Mapping[str, _Extent], blocks: Mapping[str, tuple[int, int]]
+) -> list[int]:
+    """Lay the blocks side by side: where each one begins on the axis, in bytes."""
+    count = max(number for number, _ in blocks.values()) + 1
+    lengths = [
+        max(blocks[n][1] + extents[n].end for n in extents if blocks[n][0] == number)
+        for number in range(count)
+    ]
+    gap = max(4, sum(lengths) // 10)
+    return [sum(lengths[:number]) + gap * number for number in range(count)]
+
+
+def _memory_row(axes: Axes, y: int, start: int, extent: _Extent, *, kind: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    colors = PALETTES[_theme]
+    for offset in sorted(set(extent.offsets)):
+        axes.add_patch(
+            Rectangle(
+                (start + offset, y - 0.32), extent.itemsize, 0.64, facecolor=colors[kind],
+                edgecolor=colors["paper"], linewidth=1.5,
+            )
+        )  # fmt: skip
+
+
+def _write_values(axes: Axes, y: int, start: int, extent: _Extent, thing: Any) -> None:
+    """Write each element's value into its bytes, where there is room for it."""
+    if len(extent.offsets) > 16:
+        return
+    values = thing.reshape(-1).tolist()
+    for offset, value in dict(zip(extent.offsets, values, strict=True)).items():
+        axes.text(start + offset + extent.itemsize / 2, y, _short(value), ha="center", va="center",
+                  fontsize=9, color=PALETTES[_theme]["paper"])  # fmt: skip
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _memory_axes(
+    axes: Axes,
+    names: Sequence[str],
+    starts: Sequence[int],
+    extents: Mapping[str, _Extent],
+    blocks: Mapping[str, tuple[int, int]],
+) -> None:
+    right = max(starts[blocks[n][0]] + blocks[n][1] + extents[n].end for n in names)
+    axes.set(xlim=(-1, right + 1), ylim=(len(names) - 0.4, -0.9), xlabel="bytes, block by block")
+    axes.set_yticks(range(len(names)), list(names))
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_xticks(list(starts), ["0"] * len(starts))
+    for number, start in enumerate(starts):
+        axes.text(start, -0.55, f"block {chr(ord('A') + number)}", va="bottom", fontsize=9,
+                  color=PALETTES[_theme]["reference"])  # fmt: skip
