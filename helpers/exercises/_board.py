@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from helpers.exercises import _catalog, _display, _progress
+from helpers.exercises import _catalog, _display, _progress, _transfer
 from helpers.exercises._check import Page
 from helpers.exercises._predict import band_of
+from helpers.exercises._record import merge
 
 _HEADER = ("notebook", "passed", "after the solution", "tried", "not attempted", "guesses")
 
@@ -81,7 +82,7 @@ class Progress:
         True
         """
         records = _progress.read_all().values()
-        return TransferText(f"{_progress.NOTICE_FOR_READER}\n{_progress.pack(records)}")
+        return TransferText(f"{_transfer.NOTICE_FOR_READER}\n{_transfer.pack(records)}")
 
     def load(self, text):
         """Merge the records of a transfer text into those here; nothing here is lost.
@@ -102,7 +103,7 @@ class Progress:
         'A transfer text holds measured-pytorch-1: and this one does not.'
         """
         try:
-            records = _progress.unpack(text)
+            records = _transfer.unpack(text)
         except ValueError as error:
             return Page("Nothing loaded", str(error))
         added, notice = 0, ""
@@ -115,7 +116,7 @@ class Progress:
 
 def _merge_in(record):
     def change(old):
-        return _progress.merge(old, record)
+        return merge(old, record)
 
     return _progress.update(record["id"], record["kind"], change)
 

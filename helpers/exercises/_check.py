@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from helpers.exercises import _catalog, _display, _progress
 from helpers.exercises._judge import judge
+from helpers.exercises._record import ORDER
 
 _WORDS = {
     "not attempted": ("open", "Not attempted"),
@@ -43,7 +44,7 @@ class Result(_display.Shown):
     def text(self):
         """Return the word of the outcome, the sentence, and how to get a hint."""
         shown = self._printed_lines()
-        printed = lines_after("Printed during the check:", shown) if shown else ""
+        printed = _below("Printed during the check:", shown) if shown else ""
         return _display.lines(self._headline(), self.sentence, printed, self._help(), self.notice)
 
     def html(self):
@@ -151,7 +152,7 @@ def _record(id, state, message, *, counts):
             **record,
             **_progress.versions(),
             "kind": "exercise",
-            "best": max(record["best"], state, key=_progress.ORDER.index),
+            "best": max(record["best"], state, key=ORDER.index),
             "latest": state,
             "message": message,
             "checks": {**checks, kernel: checks.get(kernel, 0) + counts},
@@ -267,6 +268,6 @@ def _ladder(id):
     return widgets.VBox([widgets.HBox(row), area])
 
 
-def lines_after(heading, text):
+def _below(heading, text):
     """Return a heading with an indented block of text below it."""
     return "\n".join([heading, *(f"    {line}" for line in text.splitlines())])

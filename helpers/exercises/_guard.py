@@ -22,6 +22,35 @@ def can_limit():
     return hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
 
 
+class _Alarm:
+    """Raise OutOfTime in the work, and nowhere else, each time the clock rings."""
+
+    def __init__(self, work):
+        self.work, self.rings = work, 0
+
+    def guarded(self):
+        return self.work()
+
+    def ring(self, signum, frame):
+        inner = []
+        while frame and frame.f_code is not _Alarm.guarded.__code__:
+            inner.append(frame)
+            frame = frame.f_back
+        if frame is None:  # the answer has returned: nothing to stop
+            return
+        self.rings += 1
+        if self.rings > 2:  # a bare `except:` ate it: now each line raises
+            for each in inner:
+                each.f_trace = self.every_line
+            sys.settrace(self.every_line)
+        raise OutOfTime
+
+    def every_line(self, frame, event, arg):
+        if event == "line" and frame.f_code is not _Alarm.ring.__code__:
+            raise OutOfTime
+        return self.every_line
+
+
 def within(seconds, work, *, again=0.05):
     """Run ``work()`` and raise OutOfTime if it takes longer than ``seconds``.
 
@@ -30,37 +59,13 @@ def within(seconds, work, *, again=0.05):
     """
     if not can_limit():
         return work()
-    rings = 0
-
-    def guarded():
-        return work()
-
-    def every_line(frame, event, arg):
-        if event == "line" and frame.f_code is not ring.__code__:
-            raise OutOfTime
-        return every_line
-
-    def ring(signum, frame):
-        nonlocal rings
-        inner = []
-        while frame and frame.f_code is not guarded.__code__:
-            inner.append(frame)
-            frame = frame.f_back
-        if frame is None:  # the answer has returned: nothing to stop
-            return
-        rings += 1
-        if rings > 2:  # a bare `except:` ate it: now each line raises
-            for each in inner:
-                each.f_trace = every_line
-            sys.settrace(every_line)
-        raise OutOfTime
-
-    handler, trace, timer = signal.signal(signal.SIGALRM, ring), sys.gettrace(), (0.0, 0.0)
+    alarm = _Alarm(work)
+    handler, trace, timer = signal.signal(signal.SIGALRM, alarm.ring), sys.gettrace(), (0.0, 0.0)
     try:
         timer = signal.setitimer(signal.ITIMER_REAL, seconds, again)
-        result = guarded()
+        result = alarm.guarded()
     except BaseException as error:
-        if rings and not isinstance(error, KeyboardInterrupt):
+        if alarm.rings and not isinstance(error, KeyboardInterrupt):
             raise OutOfTime from None  # what an answer makes of the alarm is not its own error
         raise
     finally:
@@ -69,7 +74,7 @@ def within(seconds, work, *, again=0.05):
         signal.signal(signal.SIGALRM, handler or signal.SIG_DFL)
         if timer[0]:
             signal.setitimer(signal.ITIMER_REAL, *timer)
-    if rings:
+    if alarm.rings:
         raise OutOfTime
     return result
 
@@ -182,7 +187,7 @@ def _restorer(torch, np):
     grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
     device, threads = torch.get_default_device(), torch.get_num_threads()
     anomaly, nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
-    folder, errors = os.getcwd(), np.geterr()
+    folder, errors = os.path.abspath("."), np.geterr()
 
     def restore():
         torch.set_grad_enabled(grad)

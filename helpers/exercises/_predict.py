@@ -42,10 +42,10 @@ class Prediction(_display.Shown):
 
     def html(self):
         """Return the same as a card."""
-        question, *below = self._headline(), *self._below()
-        return _display.card(
-            "note", question, extra=_display.items(self._options()) if self._options() else ""
-        ) + "".join(f"<div>{_display.escape(line)}</div>" for line in below if line)
+        options = self._options()
+        below = "".join(f"<div>{_display.escape(line)}</div>" for line in self._below() if line)
+        extra = (_display.items(options) if options else "") + below
+        return _display.card("note", self._headline(), extra=extra)
 
     def widget(self):
         """Return the question with one button per option, or a field for a number."""
@@ -157,7 +157,7 @@ def _read_guess(asked, guess):
 def _read_number(guess, unit):
     if isinstance(guess, bool):
         return None
-    text = str(guess).strip().replace(",", "").replace("_", "")
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", str(guess).strip())  # 1,000 but not 28,5
     try:
         return float(text)
     except ValueError:
@@ -197,7 +197,8 @@ def _as_text(asked, value, unit=None):
 
         show = {"bytes": units.format_bytes, "s": units.format_time, "ratio": units.format_ratio}
         return show[unit](int(value) if unit == "bytes" and value == int(value) else value)
-    number = f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
+    whole = abs(value) < 1e15 and value == int(value)
+    number = f"{value:,.0f}" if whole else f"{value:,.3g}"
     return f"{number} {unit}".rstrip()
 
 
@@ -265,6 +266,8 @@ def reveal(id, value, unit=None):
     Not measured here.
     """
     asked = _catalog.find_prediction(id)
+    if getattr(value, "ndim", None) == 0:  # a tensor or array of one number
+        value = value.item()
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return Reveal(id, "Not measured here.")
     try:
