@@ -89,6 +89,8 @@ def _about_time(seconds):
 
 def _about(error, answer):
     said = f"{type(error).__name__}: {_text_of(error)}".rstrip(": ")
+    if isinstance(error, SystemExit):
+        return f"{said}. It would end the whole notebook: let the code return instead."
     frames = list(_frames(error))
     lines = [line for code, line in frames if code.co_filename == _attempt.cell_of(answer)]
     if lines:

@@ -69,10 +69,11 @@ def how_to_guess(id):
     """Return the sentence that shows how a guess is written without a button."""
     asked = _catalog.find_prediction(id)
     if isinstance(asked, Choice):
-        return f'Choose before you measure, for example `predict("{id}", guess="{next(iter(asked.options))}")`.'
-    examples = {"bytes": ", with its unit, in quotes", "s": ", with its unit, in quotes"}
-    unit = examples.get(asked.unit, f" ({asked.unit})" if asked.unit else "")
-    return f'Before you measure, put a number{unit} in place of the dots: `predict("{id}", guess=...)`.'
+        first = next(iter(asked.options))
+        return f'Choose before you measure, for example `predict("{id}", guess="{first}")`.'
+    with_unit = {"bytes": 'such as "2 MiB"', "s": 'such as "1 ms"'}.get(asked.unit, "")
+    number = f"a number ({with_unit or asked.unit})" if asked.unit else "a number"
+    return f'Before you measure, put {number} in place of the dots: `predict("{id}", guess=...)`.'
 
 
 def predict(id, guess=None):

@@ -1,0 +1,258 @@
+"""Predict, then measure: guesses are stored once, judged by factor, never raise."""
+
+import json
+import math
+
+import example_exercises
+import numpy as np
+import pytest
+import torch
+
+from helpers import exercises
+from helpers.exercises import Choice, Number, _predict, _progress, predict, reveal
+from helpers.exercises._predict import band_of
+
+exercises.use(example_exercises)
+GIB = 2**30
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(_progress, "_in_memory", {})
+    monkeypatch.setattr(_predict, "_measured", {})
+    return tmp_path / "home"
+
+
+def new_kernel(monkeypatch):
+    monkeypatch.setattr(_predict, "_measured", {})
+
+
+def stored(id):
+    return _progress.read(id, "prediction")
+
+
+def test_an_open_question_shows_its_options_and_how_to_choose_and_writes_nothing(home):
+    assert repr(predict("98.p1")) == (
+        "98.p1 What is tensor[0] now?\n  - 0.0\n  - 7.0\n  - an error\n"
+        'Choose before you measure, for example `predict("98.p1", guess="0.0")`.'
+    )
+    assert not home.exists()
+
+
+def test_an_open_number_shows_how_to_write_it_and_dots_are_no_guess(home):
+    shown = predict("98.p2", guess=...)
+    assert shown.guess == ""
+    assert repr(shown).splitlines()[1] == (
+        'Before you measure, put a number (such as "2 MiB") in place of the dots: '
+        '`predict("98.p2", guess=...)`.'
+    )
+    assert "a number (conversions) in place" in repr(predict("98.p3"))
+    assert not home.exists()
+
+
+def test_a_guess_is_stored_once_and_shown_again():
+    assert repr(predict("98.p1", guess="7.0")).splitlines()[1] == "Your guess: 7.0"
+    assert repr(predict("98.p1")) == repr(predict("98.p1", guess=7.0))
+    other = predict("98.p1", guess="an error")
+    assert (other.guess, other.remark) == ("7.0", "The first guess counts: an error came after it.")
+    assert stored("98.p1")["guess"]["value"] == "7.0"
+
+
+def test_a_stored_guess_has_no_options_and_no_buttons_any_more():
+    shown = predict("98.p1", guess="7.0")
+    assert "an error" not in repr(shown)
+    assert shown.widget() is None
+
+
+@pytest.mark.parametrize(
+    ("id", "guess", "remark"),
+    [
+        ("98.p1", "8.0", 'The guess must be one of "0.0", "7.0", "an error", got \'8.0\'.'),
+        ("98.p3", "many", "The guess must be a number, got 'many'."),
+        ("98.p3", "", "The guess must be a number, got ''."),
+        ("98.p3", float("nan"), "The guess must be a number, got 'nan'."),
+        ("98.p3", math.inf, "The guess must be a number, got 'inf'."),
+        ("98.p3", True, "The guess must be a number, got 'True'."),
+        ("98.p3", [1], "The guess must be a number, got '[1]'."),
+        ("98.p3", "28,5", "The guess must be a number, got '28,5'."),
+        ("98.p3", "3 GiB", "The guess must be a number, got '3 GiB'."),
+        ("98.p2", "3 ms", "The guess must be a number, got '3 ms'."),
+        ("98.p2", "1.2.3 GiB", "The guess must be a number, got '1.2.3 GiB'."),
+        ("98.p3", -1, "This quantity cannot be negative, got '-1'."),
+        ("98.p3", "x" * 100, f"The guess must be a number, got '{'x' * 60} …'."),
+    ],
+)
+def test_an_impossible_guess_is_told_and_not_stored(home, id, guess, remark):
+    shown = predict(id, guess=guess)
+    assert shown.remark == remark
+    assert remark in repr(shown)
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("id", "guess", "value"),
+    [
+        ("98.p2", "28 GiB", 28 * GIB),
+        ("98.p2", "1.5kB", 1500),
+        ("98.p2", "2 bytes", 2),
+        ("98.p2", 3e9, 3e9),
+        ("98.p3", "1,000", 1000),
+        ("98.p3", 8, 8),
+        ("98.p3", np.float32(8), 8),
+        ("98.p4", "-2x", -2),
+        ("98.p5", "3 ms", 3e-3),
+        ("98.p5", "2 µs", 2e-6),
+        ("98.p5", "1e-3 s", 1e-3),
+    ],
+)
+def test_a_number_may_carry_its_unit(id, guess, value):
+    predict(id, guess=guess)
+    assert stored(id)["guess"]["value"] == pytest.approx(value)
+
+
+def test_without_a_guess_the_measurement_stands_alone_and_nothing_is_written(home):
+    assert repr(reveal("98.p1", 7.0)) == "This machine measured 7.0."
+    assert repr(reveal("98.p2", 104 * GIB)) == "This machine measured 104 GiB."
+    assert not home.exists()
+
+
+def test_a_choice_shows_the_sentence_of_the_option_that_was_guessed():
+    predict("98.p1", guess="0.0")
+    shown = reveal("98.p1", torch.tensor(7.0))
+    assert repr(shown) == (
+        "You guessed 0.0. This machine measured 7.0.\nA conversion is not a copy."
+    )
+    assert shown.band == "another outcome"
+    assert stored("98.p1")["truth"]["value"] == "7.0"
+    assert reveal("98.p1", 0.0).band == "as measured"
+
+
+def test_an_exception_is_the_option_an_error():
+    predict("98.p1", guess="an error")
+    shown = reveal("98.p1", RuntimeError("no sharing"))
+    assert shown.sentence == (
+        "You guessed an error. This machine measured an error, RuntimeError: no sharing."
+    )
+    assert shown.band == "as measured"
+
+
+def test_a_measurement_that_no_option_says_is_told_and_its_text_not_stored():
+    predict("98.p1", guess="7.0")
+    shown = reveal("98.p1", "/home/ada")
+    assert "measured /home/ada, which none of the options says." in shown.sentence
+    assert stored("98.p1")["truth"]["value"] == "none of the options"
+
+
+def test_a_number_is_judged_by_its_factor_and_its_note():
+    predict("98.p2", guess="28 GiB")
+    shown = reveal("98.p2", 104 * GIB)
+    assert repr(shown) == (
+        "You guessed 28.0 GiB. This machine measured 104 GiB, 3.7 times more.\n"
+        "Gradients and moments are missing."
+    )
+    assert shown.band == "within 10x"
+
+
+@pytest.mark.parametrize(
+    ("guess", "truth", "said", "band"),
+    [
+        (8, 8, "measured 8 conversions, as you guessed.", "within 10 %"),
+        (100, 104, "measured 104 conversions, within 10 %.", "within 10 %"),
+        (8, 6, "measured 6 conversions, 1.3 times less.", "within 1.5x"),
+        (8, 16, "measured 16 conversions, 2.0 times more.", "within 2x"),
+        (1, 5000, "measured 5,000 conversions, 5,000 times more.", "further than 10x"),
+        (0, 8, "measured 8 conversions; no factor leads from one to the other.", "further than 10x"),
+        (8, 0, "measured 0 conversions; no factor leads from one to the other.", "further than 10x"),
+        (0, 0, "measured 0 conversions, as you guessed.", "within 10 %"),
+    ],
+)  # fmt: skip
+def test_every_band_has_its_words(guess, truth, said, band):
+    predict("98.p3", guess=guess)
+    shown = reveal("98.p3", truth)
+    assert shown.sentence.endswith(said)
+    assert shown.band == band
+
+
+def test_bands_are_symmetric_in_guess_and_truth():
+    for factor in (1.0, 1.05, 1.4, 1.9, 9.0, 11.0):
+        assert band_of(factor, 1.0) == band_of(1.0, factor) == band_of(-factor, -1.0)
+
+
+def test_a_guess_after_the_measurement_is_late_and_not_scored():
+    reveal("98.p3", 8)
+    shown = predict("98.p3", guess=8)
+    assert shown.late
+    assert "Late: the measurement was there before, so it is not scored." in repr(shown)
+    assert repr(predict("98.p3", guess=8)) == repr(shown)
+    told = reveal("98.p3", 8)
+    assert told.sentence.startswith("Late guess, not scored. You guessed 8 conversions.")
+    assert told.band == ""
+
+
+def test_a_guess_before_the_measurement_stays_on_time_in_later_kernels(monkeypatch):
+    predict("98.p3", guess=8)
+    reveal("98.p3", 8)
+    new_kernel(monkeypatch)
+    assert not predict("98.p3", guess=8).late
+
+
+def test_a_stored_measurement_makes_a_guess_late_in_another_kernel(monkeypatch):
+    predict("98.p3", guess=8)
+    reveal("98.p3", 8)
+    path = _progress.home() / "exercises" / "98.p3.json"
+    path.write_text(json.dumps({**stored("98.p3"), "guess": None}))
+    new_kernel(monkeypatch)
+    assert predict("98.p3", guess=8).late
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), torch.tensor(float("nan"))])
+def test_what_was_not_measured_is_not_judged(value):
+    predict("98.p3", guess=8)
+    assert repr(reveal("98.p3", value)) == "Not measured here."
+    assert stored("98.p3")["truth"] is None
+
+
+@pytest.mark.parametrize("value", ["many", [1, 2], math.inf, ValueError("x")])
+def test_a_measurement_that_is_no_number_is_told(value):
+    assert reveal("98.p3", value).sentence.startswith("Not judged: a number was expected, got ")
+
+
+def test_revealing_twice_writes_once(home):
+    predict("98.p3", guess=8)
+    first = reveal("98.p3", 9)
+    data = (home / "exercises" / "98.p3.json").read_bytes()
+    assert repr(reveal("98.p3", 9)) == repr(first)
+    assert (home / "exercises" / "98.p3.json").read_bytes() == data
+
+
+def test_a_unit_of_the_measurement_may_replace_that_of_the_question():
+    assert repr(reveal("98.p3", 0.002, unit="s")) == "This machine measured 2.00 ms."
+
+
+def test_a_guess_that_cannot_be_saved_is_kept_in_memory_with_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path / "file"))
+    shown = predict("98.p3", guess=8)
+    assert shown.remark.startswith("Not saved, because")
+    assert predict("98.p3").guess == "8 conversions"
+
+
+def test_an_unknown_id_raises_and_lists_those_that_exist():
+    with pytest.raises(KeyError) as caught:
+        predict("98.p9")
+    assert str(caught.value) == (
+        "no prediction has the id '98.p9'; known ids: "
+        "98.p1, 98.p2, 98.p3, 98.p4, 98.p5 (write them as text)"
+    )
+    with pytest.raises(KeyError, match="98.p1"):
+        reveal("nothing", 1)
+    with pytest.raises(KeyError, match=r"no prediction has the id 98\.1"):
+        predict(98.1)
+
+
+def test_malformed_questions_are_refused():
+    with pytest.raises(ValueError, match="options must hold at least two outcomes, got 1"):
+        Choice(question="?", options={"a": "b"})
+    with pytest.raises(ValueError, match=r"a note must go from low to high, got \(2, 1\)"):
+        Number(question="?", notes=((2, 1, "x"),))
