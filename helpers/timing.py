@@ -26,10 +26,11 @@ from helpers.units import format_ratio, format_time
 MIN_BLOCKS = 5  # fewer have no middle half to speak of
 MAX_SPREAD = 0.1  # IQR over median, the limit at which torch's Measurement warns
 RESOLUTION = 0.02  # two timings of one call differ by up to this on a quiet machine
-_BLOCK_SECONDS = 1e-3  # shorter than a scheduler's time slice, so a busy machine shows as spread
+_BLOCK_SECONDS = 5e-3  # longer than a scheduler's time slice, so a busy machine shows as spread
 _MAX_BLOCKS = 500
 _MAX_IDLE_CALLS = 10**6
 _WARM_BELOW = 0.01  # seconds: a longer call refills the caches in a small part of its time
+_INTERRUPTION = 0.1  # seconds: an operating system seldom keeps a program waiting longer
 _RESAMPLES = 1000
 
 
@@ -331,10 +332,9 @@ def _estimate(call, min_run_time, read):
     """Return about how many seconds a call takes once warm; blocks grow tenfold until it shows."""
     call()
     timer = timeit.Timer(call, timer=read)
-    overhead = sorted(timer.timeit(0) for _ in range(5))[2]
-    enough = min(max(_BLOCK_SECONDS, 1000 * overhead), min_run_time)
+    enough = min(_BLOCK_SECONDS, min_run_time / MIN_BLOCKS)
     number, began = 1, time.monotonic()
-    while (elapsed := timer.timeit(number)) < enough:
+    while (elapsed := _shortest_block(timer, number)) < enough:
         idle = number >= _MAX_IDLE_CALLS or time.monotonic() - began > 1 + min_run_time
         if elapsed <= 0 and idle:
             raise RuntimeError(
@@ -342,6 +342,14 @@ def _estimate(call, min_run_time, read):
             )
         number *= 10
     return elapsed / number
+
+
+def _shortest_block(timer, number):
+    """Return the shortest of three blocks, so that one interruption is not taken for the call."""
+    elapsed = timer.timeit(number)
+    if elapsed > _INTERRUPTION:
+        return elapsed
+    return min(elapsed, timer.timeit(number), timer.timeit(number))
 
 
 def _make_reader(device, clock, synchronize):
@@ -409,14 +417,15 @@ def _refusal(measurements, low, high):
     if widest.iqr / widest.median > MAX_SPREAD:
         return (
             f"spread too wide: the middle half of {widest.stmt} spans"
-            f" {widest.iqr / widest.median:.0%} of its median, more than {MAX_SPREAD:.0%};"
+            f" {100 * widest.iqr / widest.median:.0f} % of its median,"
+            f" more than {100 * MAX_SPREAD:.0f} %;"
             " close other programs or raise min_run_time"
         )
     span = f"no difference shown: the 95 % interval, {low:.3f} to {high:.3f},"
     if low <= 1 <= high:
         return f"{span} contains 1"
     if low < 1 + RESOLUTION and high > 1 / (1 + RESOLUTION):
-        return f"{span} comes within {RESOLUTION:.0%} of 1, as two timings of one call do"
+        return f"{span} comes within {100 * RESOLUTION:.0f} % of 1, as two timings of one call do"
     return None
 
 
