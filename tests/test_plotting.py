@@ -1,0 +1,140 @@
+"""Figures show what they were given, label it without collisions, and say it in text."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from helpers import plotting
+
+
+def measurement(median, spread=0.1):
+    times = [median * (1 - spread), median, median * (1 + spread)]
+    return SimpleNamespace(median=median, iqr=median * spread, times=times)
+
+
+def ratio(value, refusal=None):
+    return SimpleNamespace(ratio=value, low=value * 0.9, high=value * 1.1, refusal=refusal)
+
+
+@pytest.fixture
+def light():
+    plotting.use_style("light")
+    yield
+    plotting.use_style("light")
+
+
+def luminance(color):
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_color_can_be_read_as_text_on_its_paper(theme):
+    colors = plotting.PALETTES[theme]
+    for name in set(colors) - {"paper"}:
+        assert contrast(colors[name], colors["paper"]) >= 4.5, name
+
+
+def test_every_meaning_has_a_marker_of_its_own():
+    assert len(set(plotting.MARKERS.values())) == len(plotting.MARKERS)
+    assert set(plotting.MARKERS) < set(plotting.PALETTES["light"])
+
+
+def test_an_unknown_theme_is_refused():
+    with pytest.raises(ValueError, match="theme must be one of light, dark, got 'sepia'"):
+        plotting.use_style("sepia")
+
+
+@pytest.mark.parametrize("positions", [[0.5, 0.5, 0.5], [3.0, 1.0, 2.0], [0.0, 0.05, 1.0], [1.0]])
+def test_labels_are_moved_apart_and_keep_their_order(positions):
+    placed = plotting.spread(positions, 0.1)
+    ordered = sorted(placed)
+    assert all(b - a >= 0.1 - 1e-9 for a, b in itertools.pairwise(ordered))
+    assert [placed.index(p) for p in ordered] == sorted(
+        range(len(positions)), key=lambda i: (positions[i], i)
+    )
+
+
+def test_labels_far_apart_stay_where_they_are():
+    assert plotting.spread([0.9, 0.1], 0.1) == [0.9, 0.1]
+
+
+@pytest.mark.usefixtures("light")
+def test_labels_of_meeting_curves_do_not_overlap_on_the_page():
+    series = {name: {10: measurement(1e-6), 100: measurement(1e-6)} for name in ("a", "b", "c")}
+    chart = plotting.plot_costs("Three curves meet", series, xlabel="elements")
+    chart.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in chart.axes.texts]
+    assert len(boxes) == 3
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+
+
+def test_the_text_of_a_chart_is_its_message_and_the_table_it_drew():
+    chart = plotting.plot_costs("Costs", {"f": {10: measurement(2e-6)}}, xlabel="elements")
+    data, metadata = chart._repr_mimebundle_()
+    assert data["text/plain"].splitlines()[0] == "Costs"
+    assert "2.00 µs" in data["text/plain"]
+    assert data["image/png"].startswith(b"\x89PNG")
+    assert metadata["image/png"]["width"] == 700
+
+
+def test_a_ratio_without_a_verdict_names_no_winner():
+    chart = plotting.plot_ratios(
+        "Races", {"sum": ratio(3.0), "tanh": ratio(0.1), "add": ratio(1.02, "interval contains 1")},
+        baseline="NumPy", new="torch",
+    )  # fmt: skip
+    assert [row[2] for row in chart.rows] == ["torch", "NumPy", "no winner"]
+    words = [text.get_text() for text in chart.axes.texts]
+    assert words == ["torch 3.0x", "NumPy 10x", "no winner"]
+
+
+def test_memory_is_drawn_from_addresses_and_strides():
+    array = np.arange(6, dtype=np.float32)
+    tensor = torch.from_numpy(array)
+    chart = plotting.plot_memory(
+        "Who owns it",
+        {"array": array, "tensor": tensor, "odd": array[1::2], "back": array[::-1],
+         "copy": tensor.clone()},
+    )  # fmt: skip
+    assert [row[1:4] for row in chart.rows] == [
+        ("A", "0", "6"), ("A", "0", "6"), ("A", "4", "3"), ("A", "0", "6"), ("B", "0", "6"),
+    ]  # fmt: skip
+    odd = [patch.get_x() for patch in chart.axes.patches if round(patch.get_y() + 0.32) == 2]
+    assert odd == [4, 12, 20]
+
+
+def test_an_expanded_tensor_is_drawn_as_the_one_element_it_has():
+    chart = plotting.plot_memory("One", {"row": torch.zeros(1).expand(4)})
+    assert len(chart.axes.patches) == 1
+
+
+def test_nothing_to_draw_is_an_error():
+    for draw in (
+        lambda: plotting.plot_memory("x", {}),
+        lambda: plotting.plot_costs("x", {}, xlabel="n"),
+        lambda: plotting.plot_costs("x", {"f": {}}, xlabel="n"),
+        lambda: plotting.plot_ratios("x", {}, baseline="a", new="b"),
+    ):
+        with pytest.raises(ValueError, match="got nothing to draw"):
+            draw()
+
+
+def test_too_many_elements_are_refused():
+    with pytest.raises(ValueError, match=r"big has 1,000 elements.*up to 64"):
+        plotting.plot_memory("x", {"big": np.zeros(1000)})
+
+
+def test_no_figure_is_left_open():
+    import matplotlib.pyplot as plt
+
+    plotting.plot_costs("Costs", {"f": {10: measurement(2e-6)}}, xlabel="elements")
+    assert plt.get_fignums() == []
