@@ -158,14 +158,19 @@ class Report:
     def _lines(self) -> list[str]:
         total = len(self.outcomes) + len(self.missing)
         settled = Counter(claim.evidence for claim in self.undecidable)
-        return [
+        lines = [
             f"{len(self.outcomes)} of {total} claims that a cell can settle were recorded here",
             "As audited: " + _count_list(self.counts(), VERDICTS),
             "Otherwise: " + _count_list(self.counts(), ("disagrees", "not measured here")),
             *(f"  {outcome.status}" for outcome in self.outcomes),
-            "Not recorded: " + (_by_notebook(self.missing) or "none"),
-            f"Settled by documentation: {settled['source']}; by nothing: {settled['no-claim']}",
         ]
+        if self.missing:
+            lines.append("Not recorded: " + _by_notebook(self.missing))
+        if self.undecidable:
+            lines.append(
+                f"Settled by documentation: {settled['source']}; by nothing: {settled['no-claim']}"
+            )
+        return lines
 
     def __repr__(self) -> str:
         """Return the text that a notebook shows and compares."""
@@ -265,13 +270,23 @@ def record(claim_id: str, /, **values: object) -> Outcome:
     return outcome
 
 
-def report() -> Report:
+def report(notebook: int | None = None) -> Report:
     """Collect what was recorded in this process, and what is missing.
+
+    Parameters
+    ----------
+    notebook : int, optional
+        The notebook whose claims to show, such as 13; the whole ledger by default.
 
     Returns
     -------
     Report
         Displays itself; its counts are computed from the records.
+
+    Raises
+    ------
+    ValueError
+        If the notebook owns no claim.
 
     Examples
     --------
@@ -279,12 +294,14 @@ def report() -> Report:
     >>> claims.report().counts()["disagrees"]
     0
     """
-    ledger = load_ledger()
+    ledger = [claim for claim in load_ledger() if notebook in (None, claim.notebook)]
+    if not ledger:
+        owners = ", ".join(map(str, sorted({claim.notebook for claim in load_ledger()})))
+        raise ValueError(f"notebook {notebook!r} owns no claim; these own some: {owners}")
+    recordable = [claim for claim in ledger if claim.evidence in _RECORDABLE]
     return Report(
         outcomes=tuple(_recorded[claim.id] for claim in ledger if claim.id in _recorded),
-        missing=tuple(
-            claim for claim in ledger if claim.evidence in _RECORDABLE and claim.id not in _recorded
-        ),
+        missing=tuple(claim for claim in recordable if claim.id not in _recorded),
         undecidable=tuple(claim for claim in ledger if claim.evidence not in _RECORDABLE),
     )
 

@@ -561,6 +561,20 @@ def test_a_report_counts_what_was_recorded_and_the_last_record_wins():
     assert lines[-2].startswith("Not recorded: 11 (8), 12 (7), 13 (5)")
 
 
+def test_a_report_of_one_notebook_leaves_the_others_out():
+    found = claims.report(13)
+    assert {claim.notebook for claim in (*found.missing, *(o.claim for o in found.outcomes))} == {
+        13
+    }
+    assert len(found.missing) + len(found.outcomes) == 6
+    assert "Settled by" not in repr(found)
+
+
+def test_a_report_of_a_notebook_without_claims_is_refused():
+    with pytest.raises(ValueError, match=r"notebook 99 owns no claim; these own some: 11, 12, 13"):
+        claims.report(99)
+
+
 def test_a_report_shows_itself_twice_without_changing():
     total = 15
     claims.record("A1-28", total=total)
