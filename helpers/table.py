@@ -76,7 +76,7 @@ class Table:
 
 
 def _text(cell: object) -> str:
-    return {True: "yes", False: "no"}[cell] if isinstance(cell, bool) else str(cell)
+    return ("yes" if cell else "no") if isinstance(cell, bool) else str(cell)
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
