@@ -88,16 +88,18 @@ def size_of(device: torch.device, storage: torch.UntypedStorage) -> int:
     return 0 if device.type == "meta" else storage.nbytes()
 
 
-def tensors_in(nest: object) -> Iterator[torch.Tensor]:
-    """Yield the tensors at any depth of tuples, lists, sets and dictionaries."""
-    if isinstance(nest, torch.Tensor):
-        yield nest
-    elif isinstance(nest, dict):
-        for value in nest.values():
-            yield from tensors_in(value)
-    elif isinstance(nest, (tuple, list, set, frozenset, deque)):
-        for value in nest:
-            yield from tensors_in(value)
+def tensors_in(nest: object) -> list[torch.Tensor]:
+    """List the tensors at any depth of tuples, lists, sets and dictionaries."""
+    found, todo = [], [nest]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list, set, frozenset, deque)):
+            todo.extend(value)
+        elif isinstance(value, dict):
+            todo.extend(value.values())
+    return found
 
 
 class Record(weakref.ref):
@@ -192,22 +194,23 @@ class Book:
             del self.live[record.key]
             record.ledger.add(record.category, -record.size)
 
-    def enter(self, device, storage, category: int) -> Record:
-        """Book a storage, or return its record with the size brought up to date."""
+    def open(self, device, storage, category: int) -> None:
+        """Book a storage that is seen for the first time."""
+        ledger = self.ledgers.get(device)
+        if ledger is None:
+            ledger = self.ledgers[device] = Ledger(device)
         size = size_of(device, storage)
-        record = self.live.get(storage._cdata)
-        if record is None:
-            ledger = self.ledgers.get(device)
-            if ledger is None:
-                ledger = self.ledgers[device] = Ledger(device)
-            self.births += 1
-            record = Record(storage, self.dead.append, ledger, size, category, self.births)
-            self.live[record.key] = record
-            ledger.add(category, size)
-        elif record.size != size:
+        self.births += 1
+        record = Record(storage, self.dead.append, ledger, size, category, self.births)
+        self.live[record.key] = record
+        ledger.add(category, size)
+
+    def resize(self, record: Record, storage) -> None:
+        """Bring the size of a known storage up to date."""
+        size = size_of(record.ledger.device, storage)
+        if record.size != size:
             record.ledger.add(record.category, size - record.size)
             record.size = size
-        return record
 
     def label(self, tensor: torch.Tensor, category: int) -> None:
         """Book a tensor by what it is; "other" never replaces a label, nothing "parameter"."""
@@ -215,8 +218,12 @@ class Book:
         with self.lock:
             self.bury()
             for device, storage in pairs:
-                record = self.enter(device, storage, category)
-                if record.category not in (category, PARAMETER) and category != OTHER:
+                record = self.live.get(storage._cdata)
+                if record is None:
+                    self.open(device, storage, category)
+                    continue
+                self.resize(record, storage)
+                if category != OTHER and record.category not in (category, PARAMETER):
                     record.ledger.relabel(record, category)
 
     def mark(self, phase: int) -> None:
@@ -250,10 +257,10 @@ class LiveBytesMode(TorchDispatchMode):
             return NotImplemented  # the wrapper opens itself; its inner operations come here
         out = func(*args, **(kwargs or {}))
         if self.fake_mode() is self.fake:  # else: shapes tried out in a fake mode opened inside
-            self.follow(out, (args, kwargs))
+            self.follow(out, args, kwargs)
         return out
 
-    def follow(self, out: object, arguments: tuple) -> None:
+    def follow(self, out: object, *arguments: object) -> None:
         """Book what an operation returned."""
         if isinstance(out, torch.Tensor):
             pairs = storages(out)
@@ -267,10 +274,11 @@ class LiveBytesMode(TorchDispatchMode):
             book.bury()
             phase = self.phase()
             for device, storage in pairs:
-                if storage._cdata in book.live:
-                    book.enter(device, storage, OTHER)
+                record = book.live.get(storage._cdata)
+                if record is None:
+                    book.open(device, storage, self.category(phase, storage, arguments))
                 else:
-                    book.enter(device, storage, self.category(phase, storage, arguments))
+                    book.resize(record, storage)
             book.mark(phase)
 
     def category(self, phase: int, storage, arguments: tuple) -> int:
@@ -313,7 +321,7 @@ class LiveBytesMode(TorchDispatchMode):
             book.bury()
             record = book.live.get(storage._cdata)
             if record is not None:
-                book.enter(record.ledger.device, storage, record.category)
+                book.resize(record, storage)
                 book.mark(self.phase())
 
     def close(self) -> None:

@@ -272,19 +272,25 @@ class AllocatorWatch:
     def __init__(self, *, fake: bool):
         self.best: dict[int, tuple[int, int | None]] = {}
         self.accelerator = None
-        if not fake and torch.accelerator.is_available():
-            self.accelerator = torch.accelerator.current_accelerator().type
-            for watch in self.open_watches:  # their peak so far would be lost by the reset
-                watch.absorb()
+        if fake or not torch.accelerator.is_available():
+            return
+        for watch in self.open_watches:  # their peak so far would be lost by the reset
+            watch.absorb()
+        try:
             for index in range(torch.accelerator.device_count()):
                 torch.accelerator.reset_peak_memory_stats(index)
-            self.open_watches.append(self)
+        except RuntimeError:  # an accelerator whose allocator keeps no statistics
+            return
+        self.accelerator = torch.accelerator.current_accelerator().type
+        self.open_watches.append(self)
 
     def absorb(self) -> None:
         for index in range(torch.accelerator.device_count()):
-            now = _allocator_peak(self.accelerator, index)
-            if now[0] >= self.best.get(index, (0, None))[0]:
-                self.best[index] = now
+            allocated, requested = _allocator_peak(self.accelerator, index)
+            before = self.best.get(index, (0, 0))
+            if requested is not None:
+                requested = max(requested, before[1])
+            self.best[index] = max(allocated, before[0]), requested
 
     def peak(self, device: torch.device) -> AllocatorPeak | None:
         if self in self.open_watches:
