@@ -321,14 +321,25 @@ def short_cells(path, nb):
 def prose_between_code(path, nb):
     """Find three code cells in a row.
 
-    Why: a reader who meets a third cell without a word no longer knows the question.
+    Why: a reader who meets a third cell without a word no longer knows the question. A
+    prediction counts as prose, because it shows its question; a cell whose source is folded
+    away does not count at all.
     """
-    kinds = [cell.cell_type for cell in nb.cells]
+    seen = [(n, cell) for n, cell in enumerate(nb.cells, 1) if not _is_folded(cell)]
+    is_code = [cell.cell_type == "code" and not _is_question(cell) for _, cell in seen]
     return [
-        f"{_where(path, n + 1)} to {n + 3} are code without prose between them"
-        for n in range(len(kinds) - 2)
-        if kinds[n : n + 3] == ["code"] * 3 and kinds[n - 1 : n] != ["code"]
+        f"{_where(path, seen[i][0])} to {seen[i + 2][0]} are code without prose between them"
+        for i in range(len(seen) - 2)
+        if all(is_code[i : i + 3]) and not (i and is_code[i - 1])
     ]
+
+
+def _is_folded(cell):
+    return cell.metadata.get("jupyter", {}).get("source_hidden", False)
+
+
+def _is_question(cell):
+    return bool(re.fullmatch(r"predict\([^\n]*\)", cell.source.strip()))
 
 
 def title_matches_name(path, nb):
@@ -574,7 +585,7 @@ def numbers_have_an_origin(path, nb):
     )
     found = []
     for number, cell in _cells(nb, "markdown"):
-        known = _spaceless(shown) + "".join(map(_spaceless, ALLOWED.findall(cell.source)))
+        known = _spaceless("|".join([shown, *ALLOWED.findall(cell.source)]))
         literals = _literals_near(nb, number - 1)
         for line in _lines_without_citation(cell.source):
             for hit in QUANTITY.finditer(line):
@@ -590,7 +601,7 @@ def numbers_have_an_origin(path, nb):
 
 
 def _spaceless(text):
-    return re.sub(r"\s+", "", text.replace("μ", "µ").replace("×", "x")) + "\n"
+    return re.sub(r"\s+", "", text.replace("μ", "µ").replace("×", "x"))
 
 
 def _lines_without_citation(source):
