@@ -6,11 +6,11 @@ What
     1,797 handwritten digits, 0 to 9, each 8×8 pixels with 17 gray levels; 174 to 183 per class.
 Source
     The test part of "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak,
-    UCI Machine Learning Repository, 1998, https://doi.org/10.24432/C50P49 (CC BY 4.0), as
-    scikit-learn packs it.
+    UCI Machine Learning Repository, 1998, as scikit-learn packs it:
+    https://archive.ics.uci.edu/dataset/80/optical+recognition+of+handwritten+digits
 How it was made
     People wrote on forms; 32×32 bitmaps were cut into blocks of 4×4, whose black pixels were
-    counted: 0 to 16. Thirteen people wrote the test part.
+    counted: 0 to 16. Thirteen people wrote this part, none of whom wrote the training part.
 Mind
     The split here is drawn over all images, so a writer is likely on both sides of it. An
     accuracy on the test part speaks of these writers, not of new ones. With 360 test images

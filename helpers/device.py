@@ -197,8 +197,8 @@ def _cgroup_quota(root="/sys/fs/cgroup", membership="/proc/self/cgroup"):
     quotas = []
     for folder in _cgroup_folders(Path(root), Path(membership)):
         version_2 = _read(folder / "cpu.max").split()
-        version_1 = [*_read(folder / "cpu.cfs_quota_us").split()] + [
-            *_read(folder / "cpu.cfs_period_us").split()
+        version_1 = [
+            _read(folder / name).strip() for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")
         ]
         for limit in (version_2, version_1):
             # "max" and -1 stand for no quota.
