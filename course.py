@@ -292,6 +292,7 @@ def last_line(text):
     """Return the last line that says something, without pip's prefix or a final period."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR: ")]
+    errors = [line for line in errors if "ResolutionImpossible" not in line] or errors
     return (errors or lines or ["no message"])[-1].rpartition("ERROR: ")[2].rstrip(".")
 
 
