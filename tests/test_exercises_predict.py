@@ -10,7 +10,7 @@ import torch
 
 from helpers import exercises
 from helpers.exercises import Choice, Number, _predict, _progress, predict, reveal
-from helpers.exercises._predict import band_of
+from helpers.exercises._guess import band_of
 
 exercises.use(example_exercises)
 GIB = 2**30

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from helpers.exercises import _catalog, _display, _progress, _transfer
 from helpers.exercises._check import Page
-from helpers.exercises._predict import band_of
+from helpers.exercises._guess import band_of
 from helpers.exercises._record import merge
 
 _HEADER = ("notebook", "passed", "after the solution", "tried", "not attempted", "guesses")

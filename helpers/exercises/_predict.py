@@ -1,16 +1,12 @@
 """Store a guess before a measurement and judge it afterwards."""
 
 import math
-import re
 from dataclasses import dataclass
 
 from helpers.exercises import _catalog, _display, _progress
+from helpers.exercises._guess import as_text, band_of, clip, factor_in_words, read_guess
 from helpers.exercises._model import Choice
 
-BANDS = ((1.1, "within 10 %"), (1.5, "within 1.5x"), (2.0, "within 2x"), (10.0, "within 10x"))
-FURTHER = "further than 10x"
-_PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 _measured = {}  # id to the truth of this kernel; only with a guess does it reach the disk
 
 
@@ -100,15 +96,15 @@ def predict(id, guess=None):
 
     Examples
     --------
-    >>> predict("13.p1").guess
-    ''
+    >>> type(predict("13.p1")).__name__
+    'Prediction'
     """
     asked = _catalog.find_prediction(id)
     stored = _progress.read(id, "prediction")["guess"]
     if guess is None or guess is ...:
         return _shown(id, stored)
     try:
-        value = _read_guess(asked, guess)
+        value = read_guess(asked, guess)
     except ValueError as error:
         return _shown(id, stored, str(error))
     notice = ""
@@ -116,14 +112,14 @@ def predict(id, guess=None):
         record, notice = _store_guess(id, asked, value)
         stored = record["guess"]
     if stored["value"] != value:
-        notice = f"The first guess counts: {_as_text(asked, value)} came after it."
+        notice = f"The first guess counts: {as_text(asked, value)} came after it."
     return _shown(id, stored, notice)
 
 
 def _shown(id, stored, remark=""):
     if stored is None:
         return Prediction(id, remark=remark)
-    guess = _as_text(_catalog.find_prediction(id), stored["value"])
+    guess = as_text(_catalog.find_prediction(id), stored["value"])
     return Prediction(id, guess, stored["late"], remark)
 
 
@@ -137,70 +133,6 @@ def _store_guess(id, asked, value):
                 "first": first, "last": now}  # fmt: skip
 
     return _progress.update(id, "prediction", change)
-
-
-def _read_guess(asked, guess):
-    if isinstance(asked, Choice):
-        wanted = str(guess).strip().casefold()
-        for option in asked.options:
-            if option.casefold() == wanted:
-                return option
-        known = ", ".join(f'"{option}"' for option in asked.options)
-        raise ValueError(f"The guess must be one of {known}, got {_clip(guess)!r}.")
-    value = _read_number(guess, asked.unit)
-    if value is None or not math.isfinite(value):
-        raise ValueError(f"The guess must be a number, got {_clip(guess)!r}.")
-    if value < 0 and not asked.signed:
-        raise ValueError(f"This quantity cannot be negative, got {_clip(guess)!r}.")
-    return value
-
-
-def _read_number(guess, unit):
-    if isinstance(guess, bool):
-        return None
-    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", str(guess).strip())  # 1,000 but not 28,5
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    match = re.fullmatch(r"(-?[\d.]+(?:e[+-]?\d+)?)\s*([^\d\s.]+)", text, re.IGNORECASE)
-    scale = match and _scale(match[2], unit)
-    try:
-        return float(match[1]) * scale if scale else None
-    except ValueError:
-        return None
-
-
-def _scale(word, unit):
-    if unit == "s":
-        return _SECONDS.get(word.lower())
-    if unit == "ratio":
-        return 1.0 if word in ("x", "times") else None
-    size = (
-        re.fullmatch(r"([kmgtp]?)(i?)b(?:ytes?)?", word, re.IGNORECASE) if unit == "bytes" else None
-    )
-    if size is None:
-        return None
-    return float((1024 if size[2] else 1000) ** _PREFIXES[size[1].lower()])
-
-
-def _clip(value, longest=60):
-    text = str(value)
-    return text if len(text) <= longest else f"{text[:longest]} …"
-
-
-def _as_text(asked, value, unit=None):
-    if isinstance(asked, Choice) or isinstance(value, str):
-        return str(value)
-    unit = asked.unit if unit is None else unit
-    if unit in ("bytes", "s", "ratio"):
-        from helpers import units
-
-        show = {"bytes": units.format_bytes, "s": units.format_time, "ratio": units.format_ratio}
-        return show[unit](int(value) if unit == "bytes" and value == int(value) else value)
-    whole = abs(value) < 1e15 and value == int(value)
-    number = f"{value:,.0f}" if whole else f"{value:,.3g}"
-    return f"{number} {unit}".rstrip()
 
 
 @dataclass(frozen=True, repr=False)
@@ -274,7 +206,7 @@ def reveal(id, value, unit=None):
     try:
         truth = _truth(asked, value)
     except (TypeError, ValueError):
-        return Reveal(id, f"Not judged: a number was expected, got {_clip(value)!r}.")
+        return Reveal(id, f"Not judged: a number was expected, got {clip(value)!r}.")
     _measured[id] = truth
     guess, notice = _progress.read(id, "prediction")["guess"], ""
     if guess is not None:
@@ -308,7 +240,7 @@ def _store_truth(id, asked, truth, unit):
 
 
 def _judge_choice(asked, guess, value, truth, unit):
-    shown = _clip(value, 200)
+    shown = clip(value, 200)
     if isinstance(value, BaseException):
         shown = f"an error, {type(value).__name__}: {shown}"
     if truth not in asked.options:
@@ -322,46 +254,19 @@ def _judge_choice(asked, guess, value, truth, unit):
 
 
 def _judge_number(asked, guess, value, truth, unit):
-    shown = _as_text(asked, truth, unit)
+    shown = as_text(asked, truth, unit)
     if guess is None:
         return f"This machine measured {shown}.", "", ""
     band = band_of(guess["value"], truth)
-    told = _as_text(asked, guess["value"])
-    sentence = f"You guessed {told}. This machine measured {shown}{_factor(guess['value'], truth)}."
+    told = as_text(asked, guess["value"])
+    factor = factor_in_words(guess["value"], truth)
+    sentence = f"You guessed {told}. This machine measured {shown}{factor}."
     notes = (note for low, high, note in asked.notes if low <= guess["value"] < high)
     return _with_late(guess, sentence), next(notes, ""), "" if guess["late"] else band
 
 
 def _with_late(guess, sentence):
     return f"Late guess, not scored. {sentence}" if guess["late"] else sentence
-
-
-def band_of(guess, truth):
-    """Return the band of a guess: the factor between guess and truth, whichever is larger.
-
-    Examples
-    --------
-    >>> band_of(28, 104), band_of(100, 104), band_of(0, 5), band_of(0, 0)
-    ('within 10x', 'within 10 %', 'further than 10x', 'within 10 %')
-    """
-    if guess == truth:
-        return BANDS[0][1]
-    if guess * truth <= 0:  # no factor leads from zero, or across it
-        return FURTHER
-    factor = max(guess / truth, truth / guess)
-    return next((name for limit, name in BANDS if factor <= limit), FURTHER)
-
-
-def _factor(guess, truth):
-    if guess == truth:
-        return ", as you guessed"
-    if guess * truth <= 0:
-        return "; no factor leads from one to the other"
-    if band_of(guess, truth) == BANDS[0][1]:
-        return ", within 10 %"
-    factor = max(guess / truth, truth / guess)
-    times = f"{factor:.1f}" if factor < 10 else f"{factor:,.0f}"
-    return f", {times} times {'more' if abs(truth) > abs(guess) else 'less'}"
 
 
 def _ask(shown):
