@@ -38,7 +38,7 @@ def test_a_docstring_in_a_class_is_no_attempt():
 def test_a_hole_that_is_left_is_unfinished_and_its_line_is_named():
     verdict = judge_source("98.1", "def double(numbers):\n    a = 2\n    b = ...\n    return a\n")
     assert verdict.status == "unfinished"
-    assert verdict.sentence == "Line 3 of your cell still holds `...`."
+    assert verdict.sentence == "`...` is still on line 3 of your cell."
 
 
 def test_an_ellipsis_that_indexes_is_no_hole():
@@ -82,7 +82,7 @@ def test_a_bare_ellipsis_is_not_attempted():
 def test_a_dictionary_of_dots_is_not_attempted_and_with_some_unfinished():
     verdict = judge_source("98.3", 'shares = {"from_numpy": True, "tensor": ...}')
     assert verdict.status == "unfinished"
-    assert verdict.sentence == "1 of 2 places still hold `...`."
+    assert verdict.sentence == "`...` is still in 1 of 2 places."
     assert look_at([..., ...], DOUBLE)[0] == "not attempted"
 
 

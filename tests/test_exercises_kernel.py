@@ -124,7 +124,7 @@ ANSWERS = {
         answer('shares = {"from_numpy": True, "tensor": True}', "98.3", "shares"),
         "torch.tensor always copies.",
     ),
-    "unfinished": (double("a = 2", "b = ...", "return a"), "Line 3 of your cell still holds"),
+    "unfinished": (double("a = 2", "b = ...", "return a"), "is still on line 3 of your cell"),
     "lambda": (answer("double = lambda numbers: [2 * n for n in numbers]"), "Passed"),
     "timed cell": ("%%time\n" + double("return numbers"), "Not yet"),
     "wrong": (double("return numbers * 2"), "Twice 0 is 0."),

@@ -28,7 +28,7 @@ def look_at(answer, exercise):
     if _shape(stub) == _shape(node):
         return "not attempted", ""
     if _holes(node):
-        return "unfinished", f"Line {_holes(node)[0]} of your cell still holds `...`."
+        return "unfinished", f"`...` is still on line {_holes(node)[0]} of your cell."
     return "attempted", ""
 
 
@@ -71,7 +71,7 @@ def _look_at_container(answer, exercise):
     if values and all(open_places):
         return "not attempted", ""
     if any(open_places):
-        return "unfinished", f"{sum(open_places)} of {len(values)} places still hold `...`."
+        return "unfinished", f"`...` is still in {sum(open_places)} of {len(values)} places."
     return "attempted", ""
 
 

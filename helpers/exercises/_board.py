@@ -155,5 +155,5 @@ def _band(record):
     if truth is None:
         return "not measured yet"
     if isinstance(guess["value"], str) or isinstance(truth["value"], str):
-        return "as measured" if guess["value"] == truth["value"] else "another outcome"
+        return "as measured" if guess["value"] == truth["value"] else "not as measured"
     return band_of(guess["value"], truth["value"])

@@ -248,7 +248,7 @@ def _judge_choice(asked, guess, value, truth, unit):
     if guess is None:
         return f"This machine measured {shown}.", "", ""
     sentence = f"You guessed {guess['value']}. This machine measured {shown}."
-    band = "as measured" if guess["value"] == truth else "another outcome"
+    band = "as measured" if guess["value"] == truth else "not as measured"
     lesson = asked.options.get(guess["value"], "")
     return _with_late(guess, sentence), lesson, "" if guess["late"] else band
 
