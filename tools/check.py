@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FORMAT_TESTS = "tests/test_format.py"
+FORMAT_TESTS = "tests/test_notebooks_format.py"
 
 
 def commands(root: Path) -> list[list[str]]:
