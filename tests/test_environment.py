@@ -134,3 +134,18 @@ def test_every_python_package_is_installed():
         for path in (ROOT / top).rglob("__init__.py")
     }
     assert set(packages) == found
+
+
+@pytest.mark.parametrize("python", ["3.11.0", "3.12.0", "3.13.0", "3.14.0"])
+def test_each_pin_can_be_installed_on_every_python_of_the_course(python):
+    """Debian 12 has 3.11.2: a pin that needs 3.11.5 ends its first start."""
+    refused = []
+    for name, version in PINS.items():
+        try:
+            package = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue
+        needs = package.metadata.get("Requires-Python") or ""
+        if package.version == version and not SpecifierSet(needs).contains(python):
+            refused.append(f"{name} {version} needs {needs}")
+    assert refused == []
