@@ -29,6 +29,7 @@ COMMANDS = {
     "test": ("test", "run every test and every notebook (more arguments go to pytest)"),
     "check": ("test", "lint and check the format of code and notebooks"),
     "notebooks": ("test", "execute notebooks and store their outputs, for maintainers"),
+    "new": ("test", "lay out a new notebook, for authors"),
     "bench": ("test", "measure the course's own tools and write benchmarks/RESULTS.md"),
     "doctor": ("", "say what this machine lacks, each with its fix"),
 }

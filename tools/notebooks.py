@@ -15,6 +15,7 @@ from pathlib import Path
 import nbformat
 
 from helpers._paths import ROOT
+from tools import readme
 from tools.kernel import execute
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -152,6 +153,7 @@ def main(argv=None):
     paths = find(options.names)
     if not options.check:
         done = [_run_and_report(path) for path in paths]  # all of them, also after a failure
+        readme.write()
         return 0 if all(done) else 1
     untidy = [path for path in paths if not is_canonical(path)]
     for path in untidy:

@@ -1,0 +1,132 @@
+"""The README's table, the skeleton of a new notebook, and the files a visitor looks for."""
+
+import re
+import shutil
+
+import nbformat
+import pytest
+import yaml
+
+from helpers import __version__
+from helpers._paths import ROOT
+from tools import lint_notebooks, new, readme
+from tools.kernel import execute
+from tools.notebooks import canonical, is_canonical, to_text
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_notebooks_is_what_the_notebooks_say():
+    assert readme.with_table(README) == README, "run python3 course.py notebooks"
+
+
+def test_a_readme_without_markers_is_refused():
+    with pytest.raises(ValueError, match="README.md must hold"):
+        readme.with_table("# Course\n")
+
+
+def test_a_notebook_without_facts_is_named(tmp_path):
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Title\n\nPromise.")])
+    nbformat.write(nb, tmp_path / "46_title.ipynb")
+    with pytest.raises(ValueError, match="46_title.ipynb must begin with"):
+        readme.table(tmp_path)
+
+
+def test_the_readme_has_the_length_of_a_good_one():
+    words = re.findall(
+        r"\w+", re.sub(r"<!-- notebooks -->.*<!-- /notebooks -->", "", README, flags=re.DOTALL)
+    )
+    assert 250 <= len(words) <= 750
+
+
+def test_links_of_the_texts_lead_somewhere():
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", text):
+            assert (ROOT / target).exists(), f"{name}: {target}"
+
+
+@pytest.mark.parametrize(
+    "name", ["46", "verb the object", "96 verb the object", "46 verb", "4 verb the object", ""]
+)
+def test_a_name_that_does_not_fit_is_refused_with_an_example(name):
+    with pytest.raises(ValueError, match='such as "46 verb the object"'):
+        new.read_name(name)
+
+
+@pytest.fixture
+def course(tmp_path):
+    for name in ("notebooks", "exercises"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def test_a_number_that_is_taken_is_refused(course):
+    new.lay_out("46 verb the object", course)
+    with pytest.raises(FileExistsError, match="46 is taken by 46_verb_the_object.ipynb"):
+        new.lay_out("46 do another thing", course)
+
+
+def test_a_new_notebook_runs_and_passes_every_lint(course):
+    notebook, module = new.lay_out("46 verb the object", course)
+    assert is_canonical(notebook)
+    nb = nbformat.read(notebook, as_version=4)
+    use = f"import importlib.util\nspec = importlib.util.spec_from_file_location('nb46', {str(module)!r})"
+    use += "\nnb46 = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(nb46)"
+    use += "\nfrom helpers import exercises\nexercises.use(nb46)"
+    nb.cells.insert(0, nbformat.v4.new_code_cell(use))
+    execute(nb, course)
+    del nb.cells[0]
+    for number, cell in enumerate((c for c in nb.cells if c.cell_type == "code"), 1):
+        cell.execution_count = number
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output["execution_count"] = number
+    notebook.write_text(to_text(canonical(nb)), encoding="utf-8")
+    assert lint_notebooks.lint(notebook) == []
+    assert "13" in readme.row(notebook) or "46 Verb the object" in readme.row(notebook)
+
+
+def test_the_command_says_what_it_made(course, monkeypatch, capsys):
+    monkeypatch.setattr(new, "lay_out", lambda words: (course / "46_a_b.ipynb", course / "nb46.py"))
+    assert new.main(["46", "a", "b"]) == 0
+    assert "python3 course.py notebooks 46" in capsys.readouterr().out
+
+
+def test_the_command_refuses_with_one_sentence(capsys):
+    assert new.main(["nonsense"]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_the_citation_has_the_version_of_the_course():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == __version__
+    assert citation["license"] == ["Apache-2.0", "CC-BY-4.0"]
+
+
+def test_the_changelog_names_the_version():
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
+def test_every_file_of_the_forge_can_be_read(path):
+    assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)
+
+
+def test_workflows_call_commands_that_exist():
+    import course as program
+
+    text = "".join(p.read_text() for p in (ROOT / ".github" / "workflows").glob("*.yml"))
+    called = set(re.findall(r"course\.py ([a-z-]+)", text))
+    assert called
+    assert called <= set(program.COMMANDS)
+
+
+def test_contributing_has_eight_steps():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert re.findall(r"^(\d)\. ", text, flags=re.MULTILINE) == list("12345678")
+
+
+def test_a_copied_checkout_without_git_still_knows_its_table(tmp_path):
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    assert readme.table(tmp_path / "notebooks") in README
