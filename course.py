@@ -27,6 +27,7 @@ OTHERS = ("3.13", "3.12", "3.14", "3.11")  # tried in turn when the running Pyth
 COMMANDS = {
     "lab": ("", "open the course in JupyterLab (more arguments go to JupyterLab)"),
     "test": ("test", "run every test and every notebook (more arguments go to pytest)"),
+    "test-browser": ("test", "drive the course in JupyterLab and Chromium"),
     "check": ("test", "lint and check the format of code and notebooks"),
     "notebooks": ("test", "execute notebooks and store their outputs, for maintainers"),
     "new": ("test", "lay out a new notebook, for authors"),

@@ -1,0 +1,174 @@
+"""Do in JupyterLab what a reader does: open, run, type, click, press keys, read."""
+
+import nbformat
+
+READY = """() => {
+  const panel = window.jupyterapp?.shell?.currentWidget;
+  const kernel = panel?.sessionContext?.session?.kernel;
+  return !!(panel?.content?.widgets?.length && panel.sessionContext.isReady && kernel
+    && kernel.connectionStatus === 'connected' && kernel.status === 'idle');
+}"""
+# The indicator in the toolbar says "idle" before there is a kernel, so the cells are asked.
+DONE = """() => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  const code = panel.content.widgets.filter(
+    w => w.model.type === 'code' && w.model.sharedModel.getSource().trim());
+  return code.every(w => w.model.executionCount != null && w.model.executionState !== 'running')
+    && panel.sessionContext.session.kernel.status === 'idle';
+}"""
+CELL_DONE = """index => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  const model = panel.content.widgets[index].model;
+  return model.executionCount != null && model.executionState !== 'running'
+    && panel.sessionContext.session.kernel.status === 'idle';
+}"""
+PROBLEMS = (
+    '.jp-RenderedText[data-mime-type="application/vnd.jupyter.error"], '
+    '.jp-RenderedText[data-mime-type="application/vnd.jupyter.stderr"], '
+    ".jp-OutputArea-output .jupyter-widgets-error-widget"
+)
+OUTPUT = ".jp-OutputArea-child"
+
+
+class Notebook:
+    """Drive one open notebook."""
+
+    def __init__(self, page, server, name):
+        self.page, self.server, self.name = page, server, name
+        self.exceptions = []  # of scripts in the page
+        page.on("pageerror", lambda error: self.exceptions.append(str(error)))
+        page.on("dialog", lambda dialog: dialog.accept())
+
+    def open(self):
+        """Open the reader's copy in a fresh workspace and wait for its kernel."""
+        workspace = self.name.replace("/", "-")
+        self.page.goto(
+            f"{self.server.url}/doc/workspaces/{workspace}/tree/{self.name}.ipynb"
+            f"?reset&token={self.server.token}"
+        )
+        self.page.wait_for_function(READY, timeout=60_000)
+        return self
+
+    def run_all(self):
+        """Choose Run, Run All Cells in the menu, and wait for the last cell."""
+        # A saved copy holds execution counts, which would end the wait at once.
+        self.page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+        self.page.get_by_role("menuitem", name="Run", exact=True).click()
+        self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        self.page.wait_for_function(DONE, timeout=120_000)
+        return self
+
+    def problems(self):
+        """Return the texts of errors and of stderr in all outputs."""
+        return self.page.locator(PROBLEMS).all_inner_texts()
+
+    def index(self, text):
+        """Return the number of the first code cell whose source holds a text."""
+        cells = nbformat.read(self.server.folder / f"{self.name}.ipynb", as_version=4).cells
+        return next(i for i, c in enumerate(cells) if c.cell_type == "code" and text in c.source)
+
+    def select(self, index):
+        """Make a cell the active one and bring it into view."""
+        self.page.evaluate(
+            "i => { const n = jupyterapp.shell.currentWidget.content; n.deselectAll();"
+            " n.activeCellIndex = i; n.scrollToItem(i, 'center'); }",
+            index,
+        )
+
+    def cell(self, index):
+        """Return the cell's place in the page."""
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(index)
+
+    def outputs(self, index):
+        """Return the cell's outputs in the page."""
+        return self.cell(index).locator(OUTPUT)
+
+    def run_above(self, index):
+        """Run every cell above one, and that one."""
+        self.select(index)
+        self.page.evaluate("jupyterapp.commands.execute('notebook:run-all-above')")
+        self.run(index)
+
+    def run(self, index):
+        """Run one cell with the keys a reader uses, and wait until it is done."""
+        self.page.evaluate(
+            "i => { const m = jupyterapp.shell.currentWidget.content.widgets[i].model;"
+            " m.sharedModel.execution_count = null; }",
+            index,
+        )
+        self.select(index)
+        self.page.evaluate("jupyterapp.commands.execute('notebook:run-cell')")
+        self.page.wait_for_function(CELL_DONE, arg=index, timeout=60_000)
+
+    def write(self, index, source):
+        """Put a source into a cell, as typing would."""
+        self.page.evaluate(
+            "([i, source]) => jupyterapp.shell.currentWidget.content.widgets[i]"
+            ".model.sharedModel.setSource(source)",
+            [index, source],
+        )
+
+    def kernel_id(self):
+        """Return the id of the kernel behind the page."""
+        return self.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.id")
+
+    def theme(self, name):
+        """Change the theme and wait until it is applied."""
+        self.page.evaluate(
+            "name => jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name
+        )
+        self.page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=name)
+        self.page.wait_for_timeout(600)  # styles arrive after the name
+
+
+# Returns texts inside outputs whose contrast with what lies behind them is under the limit.
+LOW_CONTRAST = """limit => {
+  const parse = text => {
+    const parts = text.match(/[\\d.]+/g).map(Number);
+    return {rgb: parts.slice(0, 3), a: parts.length > 3 ? parts[3] : 1};
+  };
+  const over = (top, below) => top.rgb.map((c, i) => c * top.a + below[i] * (1 - top.a));
+  const light = rgb => {
+    const [r, g, b] = rgb.map(c => c / 255).map(
+      c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = element => {
+    const layers = [];
+    for (let e = element; e; e = e.parentElement) {
+      const color = parse(getComputedStyle(e).backgroundColor);
+      if (color.a > 0) layers.push(color);
+      if (color.a === 1) break;
+    }
+    return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255]);
+  };
+  const found = [];
+  for (const output of document.querySelectorAll('.jp-OutputArea-output')) {
+    const walker = document.createTreeWalker(output, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const node = walker.currentNode, element = node.parentElement;
+      if (!node.textContent.trim() || element.closest('[disabled], style, script')) continue;
+      const box = element.getBoundingClientRect();
+      if (!box.width || !box.height) continue;
+      const style = getComputedStyle(element);
+      const back = behind(element);
+      const color = style.fill !== 'none' && element.closest('svg') ? style.fill : style.color;
+      const [high, low] = [light(over(parse(color), back)), light(back)].sort((x, y) => y - x);
+      const ratio = (high + 0.05) / (low + 0.05);
+      if (ratio < limit) found.push(`${ratio.toFixed(2)}: ${node.textContent.trim().slice(0, 40)}`);
+    }
+  }
+  return found;
+}"""
+
+# Returns outputs that are wider than their place and cannot be scrolled.
+CUT_OFF = """() => [...document.querySelectorAll('.jp-OutputArea-output')].filter(output => {
+  const wide = output.scrollWidth > output.clientWidth + 2;
+  return wide && !/(auto|scroll)/.test(getComputedStyle(output).overflowX);
+}).map(output => output.innerText.slice(0, 60))"""
+
+# Returns pictures that were not drawn, and how many were.
+PICTURES = """() => {
+  const all = [...document.querySelectorAll('.jp-OutputArea-output img')];
+  return {all: all.length, empty: all.filter(i => !i.complete || i.naturalWidth < 50).length};
+}"""

@@ -1,0 +1,146 @@
+"""A reader opens a copy, runs it, guesses, answers, and finds the progress again."""
+
+import shutil
+
+import pytest
+from driver import CUT_OFF, LOW_CONTRAST, PICTURES, Notebook
+
+from exercises import nb13
+from helpers._paths import ROOT
+
+NAMES = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+SHARING = "13_share_memory_with_numpy"
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def notebook(request, server, browser):
+    """Open one notebook, run all its cells once, and hand it to the tests that only look."""
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    yield Notebook(page, server, request.param).open().run_all()
+    page.close()
+
+
+def test_run_all_ends_without_an_error(notebook):
+    assert notebook.problems() == []
+    assert notebook.page.locator(".jp-Notebook .jp-CodeCell").count() > 5
+
+
+def test_every_picture_is_drawn(notebook):
+    pictures = notebook.page.evaluate(PICTURES)
+    assert pictures["all"] >= 1
+    assert pictures["empty"] == 0
+
+
+def test_no_output_is_cut_off(notebook):
+    assert notebook.page.evaluate(CUT_OFF) == []
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_every_text_in_an_output_can_be_read(notebook, theme):
+    notebook.theme(theme)
+    assert notebook.page.evaluate(LOW_CONTRAST, 4.5) == []
+
+
+def test_the_contrast_check_finds_what_cannot_be_read(notebook):
+    notebook.page.evaluate(
+        "() => { const e = document.querySelector('.jp-OutputArea-output');"
+        " e.insertAdjacentHTML('beforeend',"
+        " '<p id=faint style=\"color:#999;background:#aaa\">faint</p>'); }"
+    )
+    found = notebook.page.evaluate(LOW_CONTRAST, 4.5)
+    notebook.page.evaluate("document.getElementById('faint').remove()")
+    assert len(found) == 1
+    assert found[0].endswith("faint")
+
+
+@pytest.fixture(scope="module")
+def reader(server, browser):
+    """Open notebook 13 as a reader who works through it, with a kernel of its own."""
+    again = server.folder / "again"
+    again.mkdir()
+    shutil.copy(server.folder / f"{SHARING}.ipynb", again)
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    yield Notebook(page, server, f"again/{SHARING}").open()
+    page.close()
+
+
+def test_a_guess_by_click_is_stored_and_judged(reader, server):
+    place = reader.index('predict("13.p1")')
+    reader.run_above(place)
+    reader.outputs(place).get_by_role("button", name="0.0").click()
+    reader.outputs(place).get_by_text("Your guess: 0.0").wait_for()
+    assert server.record("13.p1")["guess"]["value"] == "0.0"
+    assert server.record("13.p1")["guess"]["late"] is False
+    reader.run(reader.index('reveal("13.p1"'))
+    shown = reader.outputs(reader.index('reveal("13.p1"')).inner_text()
+    assert "You guessed 0.0. This machine measured 7.0." in shown
+    assert nb13.PREDICTIONS["13.p1"].options["0.0"] in shown
+
+
+def test_a_guess_by_keyboard_is_stored(reader, server):
+    place = reader.index('predict("13.p3")')
+    reader.run_above(place)
+    reader.outputs(place).get_by_role("button", name="34.67").focus()
+    reader.page.keyboard.press("Enter")
+    reader.outputs(place).get_by_text("Your guess: 34.67").wait_for()
+    assert server.record("13.p3")["guess"]["value"] == "34.67"
+
+
+def test_a_number_is_typed_and_stored(reader, server):
+    place = reader.index('predict("13.p2")')
+    reader.run(place)
+    reader.outputs(place).get_by_role("textbox").fill("nine")
+    reader.page.keyboard.press("Tab")
+    reader.page.keyboard.press("Enter")
+    assert server.record("13.p2") is None
+    reader.outputs(place).get_by_role("textbox").fill("9")
+    reader.page.keyboard.press("Tab")
+    reader.page.keyboard.press("Enter")
+    reader.outputs(place).get_by_text("Your guess: 9").wait_for()
+    assert server.record("13.p2")["guess"]["value"] == 9
+
+
+def test_a_wrong_answer_gets_its_sentence_and_a_right_one_passes(reader, server):
+    place = reader.index('check("13.2"')
+    exercise = nb13.EXERCISES["13.2"]
+    for wrong in exercise.wrong[:2]:
+        reader.write(place, f'{wrong.source}\n\ncheck("13.2", record)')
+        reader.run(place)
+        assert wrong.says in reader.outputs(place).inner_text()
+    assert server.record("13.2")["best"] == "wrong"
+    reader.write(place, f'{exercise.solution}\n\ncheck("13.2", record)')
+    reader.run(place)
+    assert "Passed: 13.2" in reader.outputs(place).inner_text()
+    assert server.record("13.2")["best"] == "passed"
+
+
+def test_hints_open_by_keyboard(reader, server):
+    place = reader.index('check("13.4"')
+    reader.run(place)
+    assert "Not attempted: 13.4" in reader.outputs(place).inner_text()
+    reader.outputs(place).get_by_role("button", name="Hint 1 of 3").focus()
+    reader.page.keyboard.press("Enter")
+    reader.outputs(place).get_by_text(nb13.EXERCISES["13.4"].hints[0][:40]).wait_for()
+    assert sum(server.record("13.4")["hints"].values()) == 1
+
+
+def test_a_killed_kernel_and_a_reload_lose_no_progress(reader, server):
+    place = reader.index("progress()")
+    killed = server.kernel_process(reader.kernel_id())
+    killed.kill()
+    killed.wait(10)
+    reader.page.wait_for_timeout(1000)
+    reader.page.evaluate("jupyterapp.commands.execute('docmanager:save')")
+    reader.page.reload()
+    reader.open()
+    reader.run(reader.index("import numpy as np"))
+    reader.run(reader.index('predict("13.p1")'))
+    assert "Your guess: 0.0" in reader.outputs(reader.index('predict("13.p1")')).inner_text()
+    reader.run(place)
+    row = reader.outputs(place).locator("tbody tr", has_text="13").inner_text().split()
+    assert row[:2] == ["13", "1"]
+
+
+def test_no_script_in_the_page_failed(notebook, reader):
+    assert notebook.exceptions == []
+    assert reader.exceptions == []

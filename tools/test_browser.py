@@ -1,0 +1,65 @@
+"""Drive the course in a real JupyterLab and a real Chromium, as a reader would.
+
+python3 course.py test-browser          all of it (more arguments go to pytest)
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.test import ROOT, reference_environment
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+PLACES = (
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
+MISSING = (
+    "The browser tests need Chromium and found none; install it (Debian: apt-get install "
+    "chromium), or set CHROMIUM to the path of a Chromium or Chrome."
+)
+
+
+def find_chromium(environ=os.environ, which=shutil.which):
+    """Return the path of a Chromium or Chrome, or None.
+
+    Parameters
+    ----------
+    environ : mapping
+        ``CHROMIUM`` in it names the program and wins.
+    which : callable
+        Looks a name up on the PATH.
+    """
+    chosen = environ.get("CHROMIUM")
+    if chosen:
+        return which(chosen)
+    found = (which(name) for name in (*NAMES, *PLACES))
+    return next(filter(None, found), None)
+
+
+def main(arguments):
+    """Run the browser tests and return pytest's exit code, or 2 if there is no browser."""
+    if find_chromium() is None:
+        print(MISSING, file=sys.stderr)
+        return 2
+    command = [sys.executable, "-m", "pytest", "tests/browser", *(arguments or ["-q"])]
+    with tempfile.TemporaryDirectory(prefix="measured-pytorch-") as home:
+        env = reference_environment(os.environ, home) | {"COURSE_SCREENSHOTS": screenshots()}
+        try:
+            return subprocess.call(command, cwd=ROOT, env=env)
+        except KeyboardInterrupt:
+            return 130
+
+
+def screenshots():
+    """Return the folder for pictures of failures; it outlives the run."""
+    folder = Path(tempfile.gettempdir(), "measured-pytorch-screenshots")
+    folder.mkdir(exist_ok=True)
+    return str(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
