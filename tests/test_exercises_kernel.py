@@ -10,7 +10,7 @@ import pytest
 from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
-from helpers.exercises import _display
+from helpers import _display
 from tools.kernel import environment
 
 TESTS = Path(__file__).parent

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
-from helpers.exercises import _catalog, _display, _progress, _transfer
+from helpers import _display
+from helpers.exercises import _catalog, _progress, _transfer
 from helpers.exercises._check import Page
 from helpers.exercises._guess import band_of
 from helpers.exercises._record import merge
+from helpers.table import Table
 
 _HEADER = ("notebook", "passed", "after the solution", "tried", "not attempted", "guesses")
 
@@ -24,7 +26,7 @@ class Board(_display.Shown):
 
     def text(self):
         """Return the table in plain text, or say that nothing was recorded."""
-        return _display.text_table(_HEADER, self.rows) if self.rows else _NOTHING
+        return repr(Table(_HEADER, self.rows)) if self.rows else _NOTHING
 
     def html(self):
         """Return the table."""

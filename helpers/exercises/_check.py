@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from helpers.exercises import _catalog, _display, _progress
+from helpers import _display
+from helpers.exercises import _catalog, _progress
 from helpers.exercises._judge import judge
 from helpers.exercises._record import ORDER
 

@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from helpers.exercises import _catalog, _display, _progress
+from helpers import _display
+from helpers.exercises import _catalog, _progress
 from helpers.exercises._guess import as_text, band_of, clip, factor_in_words, read_guess
 from helpers.exercises._model import Choice
 

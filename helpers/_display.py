@@ -102,16 +102,6 @@ def table(header, rows):
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def text_table(header, rows):
-    """Return a table in plain text with aligned columns."""
-    rows = [[str(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
-
-
 def button(label, on_click, *, width="auto"):
     """Return a stock button; plain buttons, because JupyterLab takes arrow keys from radio ones."""
     import ipywidgets as widgets
