@@ -362,6 +362,8 @@ def _as_text(value: float | str | None) -> str:
     if not isinstance(value, float):
         return f"{value:,}" if type(value) is int else str(value)
     rounded = float(f"{value:.3g}")
+    if abs(value) < 100 and rounded == round(value) != value:
+        return f"{value:.7g}"  # 0.9999990 shown as 1 would look like a claim that fails
     if rounded == 0 or 1e-3 <= abs(rounded) < 1e7:
         return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.3g}"
     return f"{rounded:.3g}"

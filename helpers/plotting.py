@@ -367,6 +367,53 @@ def _decade_ticks(axes: Axes, speedups: Any) -> None:
     axes.set_xlim(ticks[0] / 1.3, ticks[-1] * 4)  # room for the words at the right end
 
 
+def plot_images(message: str, images: Mapping[str, Any]) -> Chart:
+    """Draw gray-level images under each other, all on one scale.
+
+    Parameters
+    ----------
+    message : str
+        The title, a sentence.
+    images : mapping of str to array or tensor of shape (height, width)
+        One per row, from top to bottom, with its label. The smallest value of all is drawn
+        darkest, the largest brightest.
+
+    Returns
+    -------
+    Chart
+        With one row per image: shape, sum, and the place of its largest value.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw or an image has not two dimensions.
+    """
+    import numpy as np
+
+    if not images:
+        raise ValueError("images must hold at least one image, got nothing to draw")
+    arrays = {name: np.asarray(image) for name, image in images.items()}
+    for name, array in arrays.items():
+        if array.ndim != 2:
+            raise ValueError(f"{name} must have shape (height, width), got {array.shape}")
+    low = min(array.min() for array in arrays.values())
+    high = max(array.max() for array in arrays.values())
+    width = max(array.shape[1] for array in arrays.values())
+    heights = [0.3 + SIZE[0] * array.shape[0] / width for array in arrays.values()]
+    figure, axes = _new_figure(message, height=0.45 + sum(heights))
+    axes.axis("off")
+    for place, (name, array) in enumerate(arrays.items()):
+        part = figure.add_subplot(len(arrays), 1, place + 1)
+        part.imshow(array, cmap="cividis", vmin=low, vmax=high, aspect="equal")
+        part.set_title(name, loc="left", fontsize=10, color=PALETTES[_theme]["ink"], pad=4)
+        part.axis("off")
+    rows = [
+        (name, "×".join(map(str, array.shape)), f"{array.sum():g}", str(int(array.argmax())))
+        for name, array in arrays.items()
+    ]
+    return Chart(figure, message, ("image", "shape", "sum", "brightest pixel"), tuple(rows))
+
+
 @dataclass(frozen=True)
 class _Extent:
     """Say where an object's elements lie: first byte, offsets of its elements, bytes of one."""

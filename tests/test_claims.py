@@ -637,3 +637,12 @@ def test_every_claim_is_recorded_by_a_notebook_or_listed_as_not_yet_tested():
     assert not set(listed) & set(recorded), "recorded by now: remove from the list"
     missing = {claim.id for claim in MEASURABLE} - set(recorded) - set(listed)
     assert not missing, "no notebook records these"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.999999, "0.999999"), (1.0, "1"), (0.5, "0.5"), (2.0000001, "2"), (99.9999, "99.9999"),
+     (1.2345, "1.23"), (12345.6, "12,300"), (float("nan"), "nan"), (float("inf"), "inf")],
+)  # fmt: skip
+def test_a_value_beside_a_limit_is_not_rounded_onto_it(value, text):
+    assert claims._as_text(value) == text

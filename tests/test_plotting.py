@@ -117,8 +117,23 @@ def test_an_expanded_tensor_is_drawn_as_the_one_element_it_has():
     assert len(chart.axes.patches) == 1
 
 
+def test_images_share_one_scale_and_tell_what_they_hold():
+    dark, bright = np.zeros((2, 4)), np.full((2, 4), 2.0)
+    bright[1, 1] = 4
+    chart = plotting.plot_images("Two", {"dark": dark, "bright": torch.from_numpy(bright)})
+    assert chart.rows == (("dark", "2×4", "0", "0"), ("bright", "2×4", "18", "5"))
+    drawn = [axes.images[0] for axes in chart.figure.axes if axes.images]
+    assert [image.get_clim() for image in drawn] == [(0, 4), (0, 4)]
+
+
+def test_an_image_of_three_dimensions_is_refused():
+    with pytest.raises(ValueError, match=r"cube must have shape \(height, width\), got \(2, 2, 2\)"):
+        plotting.plot_images("x", {"cube": np.zeros((2, 2, 2))})
+
+
 def test_nothing_to_draw_is_an_error():
     for draw in (
+        lambda: plotting.plot_images("x", {}),
         lambda: plotting.plot_memory("x", {}),
         lambda: plotting.plot_costs("x", {}, xlabel="n"),
         lambda: plotting.plot_costs("x", {"f": {}}, xlabel="n"),

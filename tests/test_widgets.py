@@ -3,6 +3,7 @@
 import base64
 import itertools
 import re
+import struct
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 from helpers._paths import ROOT
+from helpers.plotting import PALETTES
 from helpers.table import Table
 from helpers.widgets import _panel, sharing, strides
 from tools.kernel import execute
@@ -75,19 +77,38 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-def full(color):
-    return color if len(color) == 7 else "#" + "".join(2 * c for c in color[1:])
-
-
+@pytest.mark.parametrize("theme", PALETTES)
 @pytest.mark.parametrize("case", EVERY, ids=lambda c: str(c[1]))
-def test_values_can_be_read_and_marks_can_be_seen(case):
-    for part in view(case).parts:
+def test_values_can_be_read_and_marks_can_be_seen(case, theme):
+    colors = PALETTES[theme]
+    shown = view(case)
+    for part in shown.parts:
         if isinstance(part, _panel.Box):
-            assert contrast(full(part.ink), full(part.fill)) >= 4.5
-            if part.thick:
-                assert contrast(full(part.edge), "#ffffff") >= 3
+            assert contrast(colors[part.ink], colors[part.fill]) >= 4.5
+            if part.marked:  # paper lies on both sides of the frame
+                assert contrast(colors[part.edge], colors["paper"]) >= 3
         elif isinstance(part, _panel.Text):
-            assert contrast(full(part.ink), "#ffffff") >= 4.5
+            assert contrast(colors[part.ink], colors["paper"]) >= 4.5
+        else:
+            assert contrast(colors[part.color], colors["paper"]) >= 3
+
+
+def test_the_live_picture_has_the_colors_of_both_themes_and_the_image_those_of_one():
+    shown = view(EVERY[3])
+    page = shown.html()
+    for theme in ("light", "dark"):
+        for role, color in PALETTES[theme].items():
+            assert f"--mp-{role}:{color}" in page
+    assert 'class="mp-view"' in page
+    assert set(re.findall(r"var\(--mp-(\w+),", page)) <= set(PALETTES["light"])
+    assert "<style>" not in shown.static_html()
+
+
+def test_a_marked_cell_has_paper_between_its_frame_and_its_fill():
+    box = _panel.Box(0, 0, "7", "memory", "paper", "gradient", marked=True)
+    frame, inside = ET.fromstring(f"<g>{box.svg('')}</g>").findall("rect")
+    assert "--mp-paper" in frame.get("style").split(";")[0]
+    assert float(inside.get("x")) > float(frame.get("stroke-width")) / 2
 
 
 # The stride explorer ------------------------------------------------------------------
@@ -136,6 +157,18 @@ def test_an_element_past_the_end_is_the_last_one():
     assert "element (2, 1)" in repr(strides.render(strides.StrideState("x[:, ::2]", 11)).table)
 
 
+def test_a_copy_is_drawn_over_the_storage_that_it_left():
+    texts = [part.text for part in strides.render(strides.StrideState("x.t().reshape(12)")).parts]
+    assert "the storage of x: no element of the tensor lies in it" in texts
+    assert len([t for t in texts if t == "11"]) == 3  # tensor, its storage, the storage of x
+
+
+def test_an_element_that_the_result_lacks_is_refused():
+    for element in (-1, 8):
+        with pytest.raises(ValueError, match=rf"from 0 to 7 for x\[1:\], got {element}$"):
+            strides.explore("x[1:]", element)
+
+
 def test_no_other_line_is_ever_run():
     for module, words in ((strides, "x.t"), (sharing, "torch.from_numpy")):
         with pytest.raises(ValueError, match=f"must be one of .*{re.escape(words)}"):
@@ -155,8 +188,24 @@ def test_a_write_shows_on_the_other_side_exactly_if_numpy_says_so(conversion):
     for line in sharing.SIDES:
         found = sharing.write(conversion, line)
         assert (found.distance is not None) == shares
-        assert bool(found.changed_array and found.changed_tensor) == shares
-    assert ("both sides" in sharing.render(sharing.SharingState(conversion)).heading) == shares
+        assert found.changed_array or found.changed_tensor
+        heading = sharing.render(sharing.SharingState(conversion, line)).heading
+        seen = bool(found.changed_array and found.changed_tensor)
+        assert ("both sides" in heading) == seen
+        # The one shared write that only one side sees: t steps over a[3].
+        assert seen == (shares and ("[::2]", "a[3] = 77") != (conversion[-5:], line))
+
+
+def test_the_bytes_of_a_write_are_those_of_the_floats():
+    two, written = struct.pack("<f", 2).hex(" "), struct.pack("<f", 77).hex(" ")
+    found = sharing.write("torch.as_tensor(a)", "a[2] = 77")
+    assert found.changed_array == found.changed_tensor == {2: (two, written)}
+    assert f"t[2]: {two} → {written}" in sharing.render(sharing.SharingState()).text()
+
+
+def test_a_write_between_the_steps_of_the_tensor_is_named_as_such():
+    shown = sharing.render(sharing.SharingState("torch.from_numpy(a)[::2]", "a[3] = 77"))
+    assert shown.heading == "The write a[3] = 77 hit bytes that only one side looks at."
 
 
 # Panels -------------------------------------------------------------------------------
@@ -188,6 +237,24 @@ def test_controls_change_the_picture_and_mark_the_choice():
     field.value = 4
     assert panel.state == strides.StrideState("x.t().reshape(12)", 4)
     assert "element (4,)" in panel.html_widget.value
+
+
+def test_the_element_stays_within_the_result():
+    panel = strides.explore("x", 11)
+    box = panel.widget()
+    press = {b.description.removeprefix("● "): b for b in buttons(box)}
+    press["x[:, ::2]"].click()
+    field = box.children[1]
+    assert (field.max, field.value, panel.state.element) == (5, 5, 5)
+    press["x.t().view(12)"].click()
+    assert "raises" in panel.html_widget.value
+    press["x"].click()
+    assert field.max == 11
+
+
+def test_a_panel_shown_twice_has_one_set_of_controls():
+    panel = sharing.explore()
+    assert panel.widget() is panel.widget()
 
 
 def test_both_choices_of_the_sharing_explorer_work():

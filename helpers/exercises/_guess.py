@@ -81,7 +81,7 @@ def as_text(asked, value, unit=None):
         return show[unit](int(value) if unit == "bytes" and value == int(value) else value)
     whole = abs(value) < 1e15 and value == int(value)
     number = f"{value:,.0f}" if whole else f"{value:,.3g}"
-    return f"{number} {unit}".rstrip()
+    return f"{number} {unit.removesuffix('s') if number == '1' else unit}".rstrip()
 
 
 def band_of(guess, truth):

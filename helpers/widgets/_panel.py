@@ -11,11 +11,39 @@ from html import escape
 from typing import Any
 
 from helpers import _display
+from helpers.plotting import PALETTES
 from helpers.table import Table
 
 _numbers = itertools.count(1)
 
 BOX = (40, 30)  # width and height of a cell
+_FRAME = 4  # of a marked cell; inside it lies as much paper, so that it shows on any fill
+
+# Where a page says that it is dark: JupyterLab, VS Code, Colab.
+_DARK = (
+    '[data-jp-theme-light="false"]',
+    ".vscode-dark",
+    ".vscode-high-contrast:not(.vscode-high-contrast-light)",
+    "html[theme=dark]",
+)
+
+
+def _css(role: str) -> str:
+    """Return a color that follows the page's theme; an image has no page and stays light."""
+    return f"var(--mp-{role},{PALETTES['light'][role]})"
+
+
+def _style() -> str:
+    """Return the style sheet that gives the roles their colors in both themes."""
+    light, dark = (
+        ";".join(f"--mp-{role}:{color}" for role, color in PALETTES[theme].items())
+        for theme in ("light", "dark")
+    )
+    selectors = ",".join(f"{page} .mp-view" for page in _DARK)
+    return (
+        f"<style>.mp-view{{{light}}}{selectors}{{{dark}}}"
+        ".mp-view th,.mp-view td{padding-right:1.5em}</style>"
+    )
 
 
 def new_prefix() -> str:
@@ -25,7 +53,10 @@ def new_prefix() -> str:
 
 @dataclass(frozen=True)
 class Box:
-    """Draw a cell with a value in it; its upper left corner is at x, y."""
+    """Draw a cell with a value in it; its upper left corner is at x, y.
+
+    Colors are roles of `helpers.plotting.PALETTES`; a marked cell has a frame of its own.
+    """
 
     x: float
     y: float
@@ -33,23 +64,38 @@ class Box:
     fill: str
     ink: str
     edge: str
-    thick: bool = False
+    marked: bool = False
+
+    def layers(self) -> list[tuple[float, str, str, float]]:
+        """Return inset, fill, edge and width of edge of each rectangle, the lowest first."""
+        if not self.marked:
+            return [(0, self.fill, self.edge, 1.5)]
+        return [(0, "paper", self.edge, _FRAME), (_FRAME, self.fill, self.fill, 0)]
+
+    def label(self) -> Text:
+        """Return the value, centered."""
+        return Text(self.x + BOX[0] / 2, self.y + 20, self.text, self.ink, "middle")
 
     def svg(self, prefix: str) -> str:
         """Return SVG."""
-        return (
-            f'<rect x="{self.x:g}" y="{self.y:g}" width="{BOX[0]}" height="{BOX[1]}" '
-            f'fill="{self.fill}" stroke="{self.edge}" stroke-width="{4 if self.thick else 1.5}"/>'
-            + Text(self.x + BOX[0] / 2, self.y + 20, self.text, self.ink, "middle").svg(prefix)
+        boxes = (
+            f'<rect x="{self.x + inset:g}" y="{self.y + inset:g}" width="{BOX[0] - 2 * inset}" '
+            f'height="{BOX[1] - 2 * inset}" stroke-width="{width}" '
+            f'style="fill:{_css(fill)};stroke:{_css(edge)}"/>'
+            for inset, fill, edge, width in self.layers()
         )
+        return "".join(boxes) + self.label().svg(prefix)
 
     def draw(self, axes: Any) -> None:
         """Draw the same with matplotlib."""
         from matplotlib.patches import Rectangle
 
-        edge = {"edgecolor": self.edge, "linewidth": 3 if self.thick else 1}
-        axes.add_patch(Rectangle((self.x, self.y), *BOX, facecolor=self.fill, **edge))
-        Text(self.x + BOX[0] / 2, self.y + 20, self.text, self.ink, "middle").draw(axes)
+        colors = PALETTES["light"]
+        for inset, fill, edge, width in self.layers():
+            corner, size = (self.x + inset, self.y + inset), [side - 2 * inset for side in BOX]
+            style = {"facecolor": colors[fill], "edgecolor": colors[edge]}
+            axes.add_patch(Rectangle(corner, *size, linewidth=0.7 * width, **style))
+        self.label().draw(axes)
 
 
 @dataclass(frozen=True)
@@ -59,20 +105,21 @@ class Text:
     x: float
     y: float
     text: str
-    ink: str = "#111418"
+    ink: str = "ink"
     anchor: str = "start"
 
     def svg(self, prefix: str) -> str:
         """Return SVG."""
         return (
-            f'<text x="{self.x:g}" y="{self.y:g}" text-anchor="{self.anchor}" fill="{self.ink}">'
-            f"{escape(self.text)}</text>"
+            f'<text x="{self.x:g}" y="{self.y:g}" text-anchor="{self.anchor}" '
+            f'style="fill:{_css(self.ink)}">{escape(self.text)}</text>'
         )
 
     def draw(self, axes: Any) -> None:
         """Draw the same with matplotlib."""
         where = {"start": "left", "middle": "center"}[self.anchor]
-        axes.text(self.x, self.y, self.text, color=self.ink, ha=where, va="baseline", fontsize=9.4)
+        style = {"color": PALETTES["light"][self.ink], "ha": where, "va": "baseline"}
+        axes.text(self.x, self.y, self.text, fontsize=9.4, **style)
 
 
 @dataclass(frozen=True)
@@ -86,16 +133,18 @@ class Arrow:
     def svg(self, prefix: str) -> str:
         """Return SVG; the head is a marker, whose id belongs to the whole page."""
         (x1, y1), (x2, y2) = self.start, self.end
+        color = _css(self.color)
         return (
             f'<defs><marker id="{prefix}head" markerWidth="8" markerHeight="8" refX="6" refY="4" '
-            f'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="{self.color}"/></marker></defs>'
-            f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{self.color}" '
-            f'stroke-width="2" marker-end="url(#{prefix}head)"/>'
+            f'orient="auto"><path d="M0,0 L8,4 L0,8 z" style="fill:{color}"/></marker></defs>'
+            f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke-width="2" '
+            f'style="stroke:{color}" marker-end="url(#{prefix}head)"/>'
         )
 
     def draw(self, axes: Any) -> None:
         """Draw the same with matplotlib."""
-        style = {"arrowstyle": "-|>", "color": self.color, "linewidth": 1.5}
+        color = PALETTES["light"][self.color]
+        style = {"arrowstyle": "-|>", "color": color, "linewidth": 1.5}
         axes.annotate("", self.end, self.start, arrowprops=style)
 
 
@@ -131,7 +180,7 @@ class View:
             f'width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
             'style="max-width:100%;height:auto" font-family="DejaVu Sans, sans-serif" '
             f'font-size="13"><title id="{prefix}title">{escape(self.heading)}</title>'
-            f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
+            f'<rect width="{width}" height="{height}" style="fill:{_css("paper")}"/>'
             f"{''.join(part.svg(prefix) for part in self.parts)}</svg>"
         )
 
@@ -149,12 +198,12 @@ class View:
         for part in self.parts:
             part.draw(axes)
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=100, facecolor="#ffffff")
+        figure.savefig(buffer, format="png", dpi=100, facecolor=PALETTES["light"]["paper"])
         return buffer.getvalue()
 
     def html(self) -> str:
         """Return heading, line to copy, picture and table for a live page."""
-        return self._page(self.svg(new_prefix()))
+        return _style() + self._page(self.svg(new_prefix()))
 
     def static_html(self) -> str:
         """Return the same with the picture as an image: front ends strip SVG they do not trust."""
@@ -165,7 +214,7 @@ class View:
 
     def _page(self, picture: str) -> str:
         return (
-            f'<div role="status"><strong>{escape(self.heading)}</strong>'
+            f'<div class="mp-view"><strong role="status">{escape(self.heading)}</strong>'
             f"{_display.source_block(self.code)}{picture}{self.table._repr_html_()}</div>"
         )
 
@@ -196,6 +245,7 @@ class Panel(_display.Shown):
     controls: Callable[..., Sequence[Any]]
     update: Callable[..., Any]
     html_widget: Any = field(default=None, init=False)
+    _box: Any = field(default=None, init=False)
 
     __repr__ = _display.Shown.__repr__
 
@@ -212,11 +262,14 @@ class Panel(_display.Shown):
         return bundle | {"image/png": base64.b64encode(self.view(self.state).png()).decode()}
 
     def widget(self) -> Any:
-        """Return the controls above the picture."""
+        """Return the controls above the picture: the same ones wherever the panel is shown."""
         import ipywidgets as widgets
 
-        self.html_widget = widgets.HTML(self.view(self.state).html())
-        return widgets.VBox([*self.controls(self.change, lambda: self.state), self.html_widget])
+        if self._box is None:
+            self.html_widget = widgets.HTML(self.view(self.state).html())
+            controls = self.controls(self.change, lambda: self.state)
+            self._box = widgets.VBox([*controls, self.html_widget])
+        return self._box
 
     def change(self, **fields: Any) -> None:
         """Change the state and draw it."""

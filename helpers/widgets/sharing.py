@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from helpers.plotting import PALETTES
 from helpers.table import Table
 from helpers.widgets import _panel
 
@@ -20,8 +19,7 @@ CONVERSIONS = (
     "torch.tensor(a)",
     "torch.from_numpy(a).clone()",
 )
-SIDES = ("a[2] = 77", "t[1] = 77")
-_COLORS = PALETTES["light"]  # the picture brings its own background
+SIDES = ("a[2] = 77", "a[3] = 77", "t[1] = 77")
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ class Written:
     ----------
     array, tensor : tuple of float
         The values on each side.
-    changed_array, changed_tensor : tuple of int
-        Which elements the write changed.
+    changed_array, changed_tensor : dict of int to tuple of str
+        For each element that the write changed its bytes before and after, in hexadecimal.
     distance : int or None
         Bytes from the first element of the array to that of the tensor; None if no byte is common.
     step : int
@@ -60,8 +58,8 @@ class Written:
 
     array: tuple[float, ...]
     tensor: tuple[float, ...]
-    changed_array: tuple[int, ...]
-    changed_tensor: tuple[int, ...]
+    changed_array: dict[int, tuple[str, str]]
+    changed_tensor: dict[int, tuple[str, str]]
     distance: int | None
     step: int
     itemsize: int
@@ -87,7 +85,7 @@ def write(conversion: str, line: str) -> Written:
     >>> write("torch.from_numpy(a)", "a[2] = 77").tensor
     (0.0, 1.0, 77.0, 3.0, 4.0, 5.0)
     >>> write("torch.tensor(a)", "a[2] = 77").changed_tensor
-    ()
+    {}
     """
     for given, known in ((conversion, CONVERSIONS), (line, SIDES)):
         if given not in known:
@@ -95,23 +93,28 @@ def write(conversion: str, line: str) -> Written:
     a = np.arange(6, dtype=np.float32)
     names = {"a": a, "np": np, "torch": torch}
     t = names["t"] = eval(conversion, names)
-    before = a.tolist(), t.tolist()
+    before = _elements(a), _elements(t.numpy())
     exec(line, names)  # noqa: S102 - one of the lines above
-    after = a.tolist(), t.tolist()
-    changed = [
-        tuple(i for i, (x, y) in enumerate(zip(old, new, strict=True)) if x != y)
-        for old, new in zip(before, after, strict=True)
-    ]
     common = np.shares_memory(a, t.numpy())
     return Written(
-        array=tuple(after[0]),
-        tensor=tuple(after[1]),
-        changed_array=changed[0],
-        changed_tensor=changed[1],
+        array=tuple(a.tolist()),
+        tensor=tuple(t.tolist()),
+        changed_array=_changes(before[0], _elements(a)),
+        changed_tensor=_changes(before[1], _elements(t.numpy())),
         distance=t.data_ptr() - a.ctypes.data if common else None,
         step=t.stride(0) * t.element_size(),
         itemsize=t.element_size(),
     )
+
+
+def _elements(array: np.ndarray) -> list[str]:
+    """Return the bytes of each element, in the order in which they lie in memory."""
+    return [element.tobytes().hex(" ") for element in array]
+
+
+def _changes(before: list[str], after: list[str]) -> dict[int, tuple[str, str]]:
+    pairs = enumerate(zip(before, after, strict=True))
+    return {i: (old, new) for i, (old, new) in pairs if old != new}
 
 
 def render(state: SharingState) -> _panel.View:
@@ -127,14 +130,14 @@ def render(state: SharingState) -> _panel.View:
     if both:
         heading = f"The write {state.write} shows on both sides: they look at the same bytes."
     elif found.distance is not None:
-        heading = f"The write {state.write} hit a byte that only one side looks at."
+        heading = f"The write {state.write} hit bytes that only one side looks at."
     else:
         heading = f"The write {state.write} stays on its side: no byte is common."
     rows = [
         ["array a", " ".join(f"{v:g}" for v in found.array)],
         ["tensor t", " ".join(f"{v:g}" for v in found.tensor)],
-        ["elements of a that changed", _listed(found.changed_array)],
-        ["elements of t that changed", _listed(found.changed_tensor)],
+        ["bytes that changed in a", _listed("a", found.changed_array)],
+        ["bytes that changed in t", _listed("t", found.changed_tensor)],
         [
             "t begins, from a's first byte",
             "elsewhere" if found.distance is None else f"+{found.distance} B",
@@ -145,8 +148,8 @@ def render(state: SharingState) -> _panel.View:
     return _panel.View(heading, code, Table(["fact", "value"], rows), _draw(found), (700, 154))
 
 
-def _listed(numbers: tuple[int, ...]) -> str:
-    return ", ".join(map(str, numbers)) or "none"
+def _listed(name: str, changed: dict[int, tuple[str, str]]) -> str:
+    return ", ".join(f"{name}[{i}]: {old} → {new}" for i, (old, new) in changed.items()) or "none"
 
 
 def _draw(found: Written) -> list:
@@ -170,8 +173,8 @@ def _draw(found: Written) -> list:
 
 
 def _box(x: float, y: float, value: float, kind: str, changed: bool) -> _panel.Box:
-    edge = _COLORS["gradient"] if changed else "#ffffff"
-    return _panel.Box(x, y, f"{value:g}", _COLORS[kind], "#ffffff", edge, thick=changed)
+    edge = "gradient" if changed else "paper"
+    return _panel.Box(x, y, f"{value:g}", kind, "paper", edge, marked=changed)
 
 
 def explore(conversion: str = CONVERSIONS[0]) -> _panel.Panel:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import torch
 
 from helpers import memory
-from helpers.plotting import PALETTES
 from helpers.table import Table
 from helpers.widgets import _panel
 
@@ -24,7 +23,6 @@ OPERATIONS = (
     "x.t().reshape(12)",
     "x.t().view(12)",
 )
-_COLORS = PALETTES["light"]  # the picture brings its own background
 
 
 @dataclass(frozen=True)
@@ -167,6 +165,12 @@ def render(state: StrideState) -> _panel.View:
     return _panel.View(heading, _code(state.operation), table, parts, (560, height))
 
 
+def _last(operation: str) -> int:
+    """Return the number of the last element of the result."""
+    found = walk(operation)
+    return 11 if isinstance(found, str) else len(found.cells) - 1
+
+
 def _code(operation: str) -> str:
     return f"x = torch.arange(12).view(3, 4); y = {operation}"
 
@@ -190,7 +194,7 @@ def _draw(found: Walk, element: int, total: str) -> tuple[list, int]:
     arrow = _panel.Arrow(
         (places[element][0] + 20, depth + 4),
         (10 + 44 * chosen + 20, tape_y - 5),
-        _COLORS["gradient"],
+        "gradient",
     )
     owner = "the storage of x" if found.shares else "a storage of its own"
     parts = [
@@ -198,10 +202,15 @@ def _draw(found: Walk, element: int, total: str) -> tuple[list, int]:
         _panel.Text(10, 18, f"the tensor, shape {found.shape}"),
         *grid,
         *_tape(found.storage, order, chosen, y=tape_y),
-        _panel.Text(10, tape_y + 68, f"{owner}; below each cell its place in the walk"),
+        _panel.Text(10, tape_y + 68, f"{owner}; below each cell its number in the walk"),
         _panel.Text(10, tape_y + 88, f"offset + Σ index · stride = {total}"),
     ]
-    return parts, tape_y + 100
+    if found.shares:
+        return parts, tape_y + 100
+    below = tape_y + 112
+    kept = _tape(tuple(range(12)), {}, None, y=below)
+    note = "the storage of x: no element of the tensor lies in it"
+    return [*parts, *kept, _panel.Text(10, below + 48, note)], below + 60
 
 
 def _grid(found: Walk, element: int) -> tuple[list, list[tuple[float, float]], int]:
@@ -217,11 +226,9 @@ def _grid(found: Walk, element: int) -> tuple[list, list[tuple[float, float]], i
         x = 10 + 42 * column + plane * (42 * width + 18)
         y = 28 + 32 * row
         places.append((x, y))
-        edge = _COLORS["gradient" if number == element else "reference"]
+        edge = "gradient" if number == element else "reference"
         value = str(found.storage[place])
-        parts.append(
-            _panel.Box(x, y, value, "#ffffff", _COLORS["ink"], edge, thick=number == element)
-        )
+        parts.append(_panel.Box(x, y, value, "paper", "ink", edge, marked=number == element))
     return parts, places, 28 + 32 * height
 
 
@@ -231,9 +238,9 @@ def _tape(storage, order, chosen, *, y: int) -> list:
     for place, value in enumerate(storage):
         x = 10 + 44 * place
         reached = place in order
-        fill, ink = (_COLORS["memory"], "#ffffff") if reached else ("#ffffff", _COLORS["reference"])
-        edge = _COLORS["gradient"] if place == chosen else _COLORS["reference"]
-        parts.append(_panel.Box(x, y, str(value), fill, ink, edge, thick=place == chosen))
+        fill, ink = ("memory", "paper") if reached else ("paper", "reference")
+        edge = "gradient" if place == chosen else "reference"
+        parts.append(_panel.Box(x, y, str(value), fill, ink, edge, marked=place == chosen))
         if reached:
             numbers = order[place]
             text = f"#{numbers[0]}" if len(numbers) == 1 else f"×{len(numbers)}"
@@ -249,7 +256,7 @@ def explore(operation: str = "x.t()", element: int = 1) -> _panel.Panel:
     operation : str
         One of `OPERATIONS`, shown first.
     element : int
-        Element to follow.
+        Element to follow, counted from 0 in the order of its indices.
 
     Returns
     -------
@@ -259,21 +266,26 @@ def explore(operation: str = "x.t()", element: int = 1) -> _panel.Panel:
     Raises
     ------
     ValueError
-        If the operation is not one of them.
+        If the operation is not one of them, or its result has no such element.
 
     Examples
     --------
     >>> print(explore("x[:, ::2]", 3).text().splitlines()[0])
     x[:, ::2] is a view: it looks into the storage of x.
     """
-    walk(operation)  # an unknown operation is refused here, not in a callback
+    if not 0 <= element <= _last(operation):
+        raise ValueError(
+            f"element must be from 0 to {_last(operation)} for {operation}, got {element}"
+        )
 
     def controls(change, now):
-        return [
-            _panel.choice(
-                "Operation", OPERATIONS, now().operation, lambda name: change(operation=name)
-            ),
-            _panel.number("Element", 0, 11, now().element, lambda n: change(element=n)),
-        ]
+        last, first = _last(now().operation), now().element
+        field = _panel.number("Element", 0, last, first, lambda n: change(element=n))
+
+        def take(name):
+            change(operation=name)
+            field.max = _last(name)  # lowers the element where the result has fewer
+
+        return [_panel.choice("Operation", OPERATIONS, now().operation, take), field]
 
     return _panel.Panel(render, StrideState(operation, element), controls, replace)
