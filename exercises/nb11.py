@@ -32,7 +32,7 @@ PREDICTIONS = {
             "out of memory": "A shape costs nothing. Only the storage does, and it has one element.",
             "the disk starts to swap": "No byte is touched: the storage has one element.",
             "an error: too large": "Sizes are 64-bit numbers. This one fits.",
-            "it takes 4 bytes": "Right: one element, and a stride of 0.",
+            "a tensor of 4 bytes": "Right: one element, and a stride of 0.",
         },
     ),
     "11.p4": Number(

@@ -400,12 +400,14 @@ def plot_images(message: str, images: Mapping[str, Any]) -> Chart:
     high = max(array.max() for array in arrays.values())
     width = max(array.shape[1] for array in arrays.values())
     heights = [0.3 + SIZE[0] * array.shape[0] / width for array in arrays.values()]
-    figure, axes = _new_figure(message, height=0.45 + sum(heights))
-    axes.axis("off")
+    figure, axes = _new_figure("", height=0.45 + sum(heights))
+    axes.remove()
+    ink = PALETTES[_theme]["ink"]
+    figure.suptitle(message, x=0.01, ha="left", fontsize=12, color=ink)
     for place, (name, array) in enumerate(arrays.items()):
         part = figure.add_subplot(len(arrays), 1, place + 1)
         part.imshow(array, cmap="cividis", vmin=low, vmax=high, aspect="equal")
-        part.set_title(name, loc="left", fontsize=10, color=PALETTES[_theme]["ink"], pad=4)
+        part.set_title(name, loc="left", fontsize=10, color=ink, pad=4)
         part.axis("off")
     rows = [
         (name, "×".join(map(str, array.shape)), f"{array.sum():g}", str(int(array.argmax())))

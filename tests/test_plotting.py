@@ -122,12 +122,18 @@ def test_images_share_one_scale_and_tell_what_they_hold():
     bright[1, 1] = 4
     chart = plotting.plot_images("Two", {"dark": dark, "bright": torch.from_numpy(bright)})
     assert chart.rows == (("dark", "2×4", "0", "0"), ("bright", "2×4", "18", "5"))
-    drawn = [axes.images[0] for axes in chart.figure.axes if axes.images]
+    drawn = [axes.images[0] for axes in chart.figure.axes]
+    chart.figure.canvas.draw()
+    titles = [chart.figure._suptitle, *(axes._left_title for axes in chart.figure.axes)]
+    boxes = [title.get_window_extent() for title in titles]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
     assert [image.get_clim() for image in drawn] == [(0, 4), (0, 4)]
 
 
 def test_an_image_of_three_dimensions_is_refused():
-    with pytest.raises(ValueError, match=r"cube must have shape \(height, width\), got \(2, 2, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"cube must have shape \(height, width\), got \(2, 2, 2\)"
+    ):
         plotting.plot_images("x", {"cube": np.zeros((2, 2, 2))})
 
 

@@ -193,7 +193,7 @@ def test_a_write_shows_on_the_other_side_exactly_if_numpy_says_so(conversion):
         seen = bool(found.changed_array and found.changed_tensor)
         assert ("both sides" in heading) == seen
         # The one shared write that only one side sees: t steps over a[3].
-        assert seen == (shares and ("[::2]", "a[3] = 77") != (conversion[-5:], line))
+        assert seen == (shares and (conversion[-5:], line) != ("[::2]", "a[3] = 77"))
 
 
 def test_the_bytes_of_a_write_are_those_of_the_floats():

@@ -7,9 +7,11 @@ from driver import CUT_OFF, LOW_CONTRAST, PICTURES, Notebook
 
 from exercises import nb13
 from helpers._paths import ROOT
+from helpers.widgets import sharing, strides
 
 NAMES = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 SHARING = "13_share_memory_with_numpy"
+STRIDES = "11_create_and_inspect_tensors"
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -92,6 +94,8 @@ def test_a_number_is_typed_and_stored(reader, server):
     reader.outputs(place).get_by_role("textbox").fill("nine")
     reader.page.keyboard.press("Tab")
     reader.page.keyboard.press("Enter")
+    # The kernel answers before the next text is typed, as with a person.
+    reader.outputs(place).get_by_text("nine").wait_for()
     assert server.record("13.p2") is None
     reader.outputs(place).get_by_role("textbox").fill("9")
     reader.page.keyboard.press("Tab")
@@ -139,6 +143,50 @@ def test_a_killed_kernel_and_a_reload_lose_no_progress(reader, server):
     reader.run(place)
     row = reader.outputs(place).locator("tbody tr", has_text="13").inner_text().split()
     assert row[:2] == ["13", "1"]
+
+
+def test_the_sharing_explorer_follows_the_keyboard(reader):
+    place = reader.index("sharing_explorer.explore()")
+    reader.run(reader.index("import numpy as np"))
+    reader.run(place)
+    shown = reader.outputs(place)
+    for state in (
+        sharing.SharingState("torch.tensor(a)", "a[2] = 77"),
+        sharing.SharingState("torch.from_numpy(a)[::2]", "a[2] = 77"),
+    ):
+        shown.get_by_role("button", name=state.conversion, exact=True).focus()
+        reader.page.keyboard.press("Space")
+        shown.locator("strong", has_text=sharing.render(state).heading).wait_for()
+        marked = shown.get_by_role("button", name=f"● {state.conversion}", exact=True)
+        assert marked.count() == 1
+    shown.get_by_role("button", name="t[1] = 77", exact=True).focus()
+    reader.page.keyboard.press("Enter")
+    now = sharing.write(state.conversion, "t[1] = 77")
+    values = " ".join(f"{value:g}" for value in now.tensor)
+    shown.locator("td", has_text=values).first.wait_for()
+
+
+def test_the_stride_explorer_follows_the_keyboard(server, browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    notebook = Notebook(page, server, STRIDES).open()
+    notebook.run(notebook.index("plotting.use_style()"))
+    place = notebook.index("strides.explore()")
+    notebook.run(place)
+    shown = notebook.outputs(place)
+    field = shown.get_by_role("spinbutton", name="Element")
+    cells = page.locator(".jp-Notebook .jp-Cell").count()
+    for element in (2, 3):
+        field.focus()
+        page.keyboard.press("ArrowUp")
+        walk = strides.walk("x.t()")
+        shown.locator("td", has_text=f"= {walk.cells[element]}").first.wait_for()
+    shown.get_by_role("button", name="x.t().reshape(12)", exact=True).focus()
+    page.keyboard.press("Enter")
+    shown.locator("strong", has_text="x.t().reshape(12) is a copy").wait_for()
+    assert strides.walk("x.t().reshape(12)").cells[3] == 3
+    shown.locator("td", has_text="= 3").first.wait_for()
+    assert page.locator(".jp-Notebook .jp-Cell").count() == cells, "a key reached the notebook"
+    page.close()
 
 
 def test_no_script_in_the_page_failed(notebook, reader):
