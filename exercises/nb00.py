@@ -141,7 +141,7 @@ EXERCISES = {
         minutes=2,
         task="A graphics card is sold with 80 GB, which are 80·10**9 bytes. Write "
         "`gib(num_bytes)`: the same size in GiB, as a float, not rounded.",
-        stub="def gib(num_bytes):\n    ...\n",
+        stub='def gib(num_bytes):\n    """Return a size in GiB."""\n    ...\n',
         answer="gib",
         test=test_gib,
         hints=(
@@ -207,7 +207,7 @@ EXERCISES = {
         task="Write `band(guess, measured)`. The factor between the two decides: up to 1.1 "
         "returns '10 %', up to 1.5 '1.5x', up to 2 '2x', up to 10 '10x', beyond 'further'. Too "
         "low and too high count alike.",
-        stub="def band(guess, measured):\n    ...\n",
+        stub='def band(guess, measured):\n    """Name the band that a guess lies in."""\n    ...\n',
         answer="band",
         test=test_band,
         hints=(

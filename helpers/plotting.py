@@ -367,6 +367,48 @@ def _decade_ticks(axes: Axes, speedups: Any) -> None:
     axes.set_xlim(ticks[0] / 1.3, ticks[-1] * 4)  # room for the words at the right end
 
 
+def plot_times(message: str, times: Mapping[str, Sequence[float]], *, caption: str = "") -> Chart:
+    """Draw single times as dots on a logarithmic axis, one row each, with the median as a line.
+
+    Parameters
+    ----------
+    message : str
+        The title, a sentence.
+    times : mapping of str to sequence of float
+        Seconds, for each row from top to bottom.
+    caption : str
+        How it was measured: runs, threads, machine.
+
+    Returns
+    -------
+    Chart
+        With one row per series: how many, the shortest, the median and the longest time.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw or a time is not above zero.
+    """
+    if not times or not all(len(seconds) for seconds in times.values()):
+        raise ValueError("times must hold at least one time per row, got nothing to draw")
+    for name, seconds in times.items():
+        if min(seconds) <= 0:
+            raise ValueError(f"times of {name} must be above zero, got {min(seconds)}")
+    figure, axes = _new_figure(message, height=1.3 + 0.5 * len(times))
+    colors, rows = PALETTES[_theme], []
+    for y, (name, seconds) in enumerate(times.items()):
+        ordered = sorted(seconds)
+        median = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+        axes.plot(ordered, [y] * len(ordered), "o", color=colors["new"], alpha=0.6, markersize=6)
+        axes.plot([median, median], [y - 0.3, y + 0.3], color=colors["baseline"], linewidth=3)
+        shown = (format_time(t) for t in (ordered[0], median, ordered[-1]))
+        rows.append((name, str(len(ordered)), *shown))
+    axes.set(xscale="log", xlabel="time (s)", ylim=(len(rows) - 0.4, -0.6))
+    axes.set_yticks(range(len(rows)), list(times))
+    _caption(figure, caption)
+    return Chart(figure, message, ("series", "n", "shortest", "median", "longest"), tuple(rows))
+
+
 def plot_images(message: str, images: Mapping[str, Any]) -> Chart:
     """Draw gray-level images under each other, all on one scale.
 

@@ -137,8 +137,22 @@ def test_an_image_of_three_dimensions_is_refused():
         plotting.plot_images("x", {"cube": np.zeros((2, 2, 2))})
 
 
+def test_single_times_are_drawn_with_their_median():
+    chart = plotting.plot_times("Times", {"calls": [3e-6, 1e-6, 2e-6, 40e-6], "one": [5e-3]})
+    assert chart.rows[0] == ("calls", "4", "1.00 µs", "2.50 µs", "40.0 µs")
+    assert chart.rows[1][3] == "5.00 ms"
+    assert len(chart.axes.lines[0].get_xdata()) == 4
+
+
+def test_a_time_of_zero_is_refused():
+    with pytest.raises(ValueError, match="times of f must be above zero, got 0"):
+        plotting.plot_times("x", {"f": [0, 1]})
+
+
 def test_nothing_to_draw_is_an_error():
     for draw in (
+        lambda: plotting.plot_times("x", {}),
+        lambda: plotting.plot_times("x", {"f": []}),
         lambda: plotting.plot_images("x", {}),
         lambda: plotting.plot_memory("x", {}),
         lambda: plotting.plot_costs("x", {}, xlabel="n"),

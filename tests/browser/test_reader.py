@@ -3,8 +3,8 @@
 import shutil
 
 import pytest
-from driver import CUT_OFF, LOW_CONTRAST, PICTURES, Notebook
 
+from browser.driver import CUT_OFF, LOW_CONTRAST, PICTURES, Notebook
 from exercises import nb13
 from helpers._paths import ROOT
 from helpers.widgets import sharing, strides
