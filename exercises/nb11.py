@@ -91,7 +91,7 @@ def _why_strides(shape, got):
         before.append(before[-1] * size)
     if 0 in shape and got == plain:
         return "torch treats a size of 0 as 1 here."
-    if got == tuple(4 * s for s in plain):
+    if got in (tuple(size * s for s in plain) for size in (4, 8)):
         return "Strides count elements in torch and bytes in NumPy."
     if len(shape) > 1 and got == tuple(before):
         return "The last dimension moves by 1, the first by the most."
@@ -176,7 +176,7 @@ def test_keep_first(answer, call):
 
 
 def _why_kept(answer):
-    names = set(answer.__code__.co_names)
+    names = set(getattr(getattr(answer, "__code__", None), "co_names", ()))
     for name, why in (
         ("contiguous", "A slice from the start is contiguous already: contiguous() returns it."),
         ("deepcopy", "deepcopy copies the whole storage, and then looks at a part of it."),
@@ -265,6 +265,11 @@ EXERCISES = {
             WrongAnswer(
                 "bytes",
                 "def strides_of(shape):\n    return np.empty(shape, np.float32).strides\n",
+                "bytes in NumPy",
+            ),
+            WrongAnswer(
+                "bytes of float64",
+                "def strides_of(shape):\n    return np.empty(shape).strides\n",
                 "bytes in NumPy",
             ),
             WrongAnswer(
