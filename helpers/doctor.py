@@ -25,7 +25,7 @@ from html import escape
 from importlib import metadata
 from pathlib import Path
 
-from helpers._paths import ROOT
+from helpers._paths import ROOT, progress_home
 
 _GIB = 2**30
 _PYTHONS = ((3, 11), (3, 14))
@@ -243,16 +243,8 @@ def _judge_memory(*, available: int | None, limit: str, used: str) -> Row:
     return Row("memory", "fix", message, "close programs; 33, 41, 61 and 71 may stop below 2 GiB")
 
 
-def _progress_folder() -> Path:
-    if os.environ.get("COURSE_HOME"):
-        return Path(os.environ["COURSE_HOME"])
-    import platformdirs
-
-    return platformdirs.user_data_path("measured-pytorch")
-
-
 def _find_disk() -> dict:
-    folder = _progress_folder().absolute()
+    folder = progress_home().absolute()
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent
     return {"free": shutil.disk_usage(folder).free}
@@ -268,7 +260,7 @@ def _judge_disk(*, free: int) -> Row:
 def _find_progress() -> dict:
     """Write, rename and read back: asking for permission would satisfy the root user."""
     try:
-        folder = _progress_folder()
+        folder = progress_home()
         folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=".doctor-", dir=folder)
         with os.fdopen(handle, "wb") as file:

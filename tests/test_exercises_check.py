@@ -13,6 +13,7 @@ import example_exercises
 import pytest
 
 from helpers import exercises
+from helpers._paths import progress_home
 from helpers.exercises import Exercise, _check, _predict, _progress, check, hint, solution
 from helpers.exercises._judge import Verdict
 from helpers.exercises._selftest import judge_source
@@ -358,7 +359,7 @@ def test_records_tell_neither_who_nor_where():
         raise FileNotFoundError("/home/ada/course/weights.pt")
 
     check("98.1", telling)
-    text = (_progress.home() / "exercises" / "98.1.json").read_text()
+    text = (progress_home() / "exercises" / "98.1.json").read_text()
     assert "ada" not in text
     assert record()["message"] == "FileNotFoundError"
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from helpers import exercises
+from helpers._paths import progress_home
 from helpers.exercises import Choice, Number, _predict, _progress, predict, reveal
 from helpers.exercises._guess import band_of
 
@@ -200,7 +201,7 @@ def test_a_guess_before_the_measurement_stays_on_time_in_later_kernels(monkeypat
 def test_a_stored_measurement_makes_a_guess_late_in_another_kernel(monkeypatch):
     predict("98.p3", guess=8)
     reveal("98.p3", 8)
-    path = _progress.home() / "exercises" / "98.p3.json"
+    path = progress_home() / "exercises" / "98.p3.json"
     path.write_text(json.dumps({**stored("98.p3"), "guess": None}))
     new_kernel(monkeypatch)
     assert predict("98.p3", guess=8).late

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from helpers import exercises
+from helpers._paths import progress_home
 from helpers.exercises import _progress, _transfer
 from helpers.exercises._record import ORDER, blank, is_record, merge
 
@@ -233,7 +234,7 @@ def test_events_never_tie_though_the_clock_stands_still_or_goes_back(monkeypatch
 
 def test_the_folder_of_the_system_is_used_without_course_home(monkeypatch):
     monkeypatch.delenv("COURSE_HOME")
-    assert "measured-pytorch" in str(_progress.home())
+    assert "measured-pytorch" in str(progress_home())
 
 
 WORKER = """

@@ -8,6 +8,7 @@ import itertools
 import math
 
 import pytest
+from color_math import linear
 
 from helpers.plotting import PALETTES
 
@@ -31,11 +32,6 @@ VISION = {
 }
 MEANINGS = ("new", "baseline", "memory", "gradient", "reference")
 LEAST_DISTANCE = 15  # two colors are taken for one below about 2; thin lines need far more
-
-
-def linear(color):
-    channels = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
 
 
 def seen(color, vision):

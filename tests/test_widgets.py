@@ -13,6 +13,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+from color_math import contrast
 
 from helpers._paths import ROOT
 from helpers.plotting import PALETTES
@@ -64,17 +65,6 @@ def test_text_is_escaped():
     for page in (shown.html(), shown.static_html()):
         assert not re.search("<(b|i|u|s)>", page)
     assert ET.fromstring(shown.svg("")).find("{*}title").text == "<b>&"
-
-
-def luminance(color):
-    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(one, other):
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("theme", PALETTES)

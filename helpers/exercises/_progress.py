@@ -6,21 +6,12 @@ import os
 import time
 import uuid
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
+from helpers._paths import progress_home
 from helpers.exercises._record import ID, blank, is_record, merge
 
 KERNEL = uuid.uuid4().hex[:8]
 _in_memory = {}  # path to the record that could not be saved
-
-
-def home():
-    """Return the folder of the reader's progress: COURSE_HOME, or the system's place for data."""
-    if os.environ.get("COURSE_HOME"):
-        return Path(os.environ["COURSE_HOME"])
-    import platformdirs
-
-    return platformdirs.user_data_path("measured-pytorch")
 
 
 def update(id, kind, change):
@@ -53,7 +44,7 @@ def read(id, kind):
 
 def read_all():
     """Return all records, by id."""
-    folder = home() / "exercises"
+    folder = progress_home() / "exercises"
     try:
         paths = {path for path in folder.iterdir() if ID.fullmatch(path.stem)}
     except OSError:
@@ -82,7 +73,7 @@ def versions():
 
 
 def _path(id):
-    return home() / "exercises" / f"{id}.json"
+    return progress_home() / "exercises" / f"{id}.json"
 
 
 def _read(path, kind):
