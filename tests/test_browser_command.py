@@ -1,5 +1,8 @@
 """The browser tests say in one sentence what they lack, and stay out of the other tests."""
 
+import subprocess
+import sys
+
 import pytest
 
 from tools import test_browser as command
@@ -35,6 +38,29 @@ def test_arguments_reach_pytest(monkeypatch, arguments):
     assert called[0][1]["env"]["OMP_NUM_THREADS"] == "1"
 
 
-def test_the_other_tests_do_not_collect_them(pytestconfig):
-    wanted = any("browser" in str(argument) for argument in pytestconfig.args)
-    assert wanted or "tests/browser" not in " ".join(pytestconfig.args)
+def collected(*arguments):
+    options = ["--collect-only", "-q", "-p", "no:cacheprovider", *arguments]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        check=False, cwd=command.ROOT, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout
+    return [line for line in run.stdout.splitlines() if line.startswith("tests/browser/")]
+
+
+def test_only_a_run_that_names_them_collects_the_browser_tests():
+    # "browser" in the name of another file is no wish for them
+    assert collected("tests", "tests/test_browser_command.py") == []
+    assert len(collected("tests/browser")) > 10
+
+
+def test_pictures_of_failures_are_named_and_an_empty_folder_goes(tmp_path, capsys):
+    empty, full = tmp_path / "empty", tmp_path / "full"
+    empty.mkdir()
+    full.mkdir()
+    (full / "a.png").write_bytes(b"")
+    command.say_where(empty)
+    assert not empty.exists()
+    assert capsys.readouterr().err == ""
+    command.say_where(full)
+    assert str(full) in capsys.readouterr().err

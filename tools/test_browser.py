@@ -46,19 +46,23 @@ def main(arguments):
         print(MISSING, file=sys.stderr)
         return 2
     command = [sys.executable, "-m", "pytest", "tests/browser", *(arguments or ["-q"])]
-    with tempfile.TemporaryDirectory(prefix="measured-pytorch-") as home:
-        env = reference_environment(os.environ, home) | {"COURSE_SCREENSHOTS": screenshots()}
-        try:
+    pictures = Path(tempfile.mkdtemp(prefix="measured-pytorch-screenshots-"))
+    try:
+        with tempfile.TemporaryDirectory(prefix="measured-pytorch-") as home:
+            env = reference_environment(os.environ, home) | {"COURSE_SCREENSHOTS": str(pictures)}
             return subprocess.call(command, cwd=ROOT, env=env)
-        except KeyboardInterrupt:
-            return 130
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        say_where(pictures)
 
 
-def screenshots():
-    """Return the folder for pictures of failures; it outlives the run."""
-    folder = Path(tempfile.gettempdir(), "measured-pytorch-screenshots")
-    folder.mkdir(exist_ok=True)
-    return str(folder)
+def say_where(pictures):
+    """Name the folder of the pictures of failures, or remove it when there are none."""
+    if any(pictures.iterdir()):
+        print(f"Pictures of the pages that failed are in {pictures}", file=sys.stderr)
+    else:
+        pictures.rmdir()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
 """Start JupyterLab on 127.0.0.1 with everything in temporary folders, and Chromium beside it."""
 
+import contextlib
 import json
 import os
+import re
 import secrets
+import signal
 import subprocess
 import time
 import urllib.request
@@ -27,22 +30,46 @@ CHROMIUM_FLAGS = (
 
 def pytest_ignore_collect(collection_path, config):
     """Leave these tests to `course.py test-browser`: they need a browser and take minutes."""
-    if HERE in collection_path.parents and not any("browser" in str(arg) for arg in config.args):
+    if HERE in collection_path.parents and not any(_is_here(config, arg) for arg in config.args):
         return True
     return None
 
 
+def _is_here(config, argument):
+    """Tell whether an argument of pytest names this folder or something in it."""
+    path = (config.invocation_params.dir / str(argument).partition("::")[0]).resolve()
+    return HERE in (path, *path.parents)
+
+
+def _stop(number, frame):
+    """Turn SIGTERM into an error, so that the fixtures end what they started."""
+    raise KeyboardInterrupt(f"ended by signal {number}")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Keep a picture of the page of a test that failed, and name it in the report."""
+    """Keep a picture of each open page when a test or its preparation fails, and name it."""
     report = yield
-    page = getattr(item, "funcargs", {}).get("notebook")
+    browser = getattr(item, "funcargs", {}).get("browser")
     folder = os.environ.get("COURSE_SCREENSHOTS")
-    if report.when == "call" and report.failed and page is not None and folder:
-        path = Path(folder, f"{item.name.replace('/', '_')}.png")
-        page.page.screenshot(path=path)
-        report.sections.append(("screenshot", str(path)))
+    if report.failed and browser is not None and folder:
+        name = re.sub(r"\W+", "_", item.name)
+        pages = [page for context in browser.contexts for page in context.pages]
+        for number, page in enumerate(pages, 1):
+            path = Path(folder, f"{name}_{report.when}_{number}.png")
+            report.sections.append(("screenshot", _picture(page, path)))
     return report
+
+
+def _picture(page, path):
+    """Save a picture and return where it is, or why there is none."""
+    from playwright.sync_api import Error
+
+    try:
+        page.screenshot(path=path, timeout=10_000)
+    except Error as error:  # a crashed page must not hide the failure itself
+        return f"no picture: {error}"
+    return str(path)
 
 
 class Server:
@@ -91,7 +118,11 @@ def _wait(process, url, log):
 
 def _end(process):
     """End a process and all that it started, by their ids."""
-    family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
+    try:
+        parent = psutil.Process(process.pid)
+        family = [*parent.children(recursive=True), parent]
+    except psutil.NoSuchProcess:  # it ended by itself; the reason is in its log
+        return
     for member in family:
         try:
             member.terminate()
@@ -99,7 +130,8 @@ def _end(process):
             continue
     _, alive = psutil.wait_procs(family, timeout=10)
     for member in alive:
-        member.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
 
 
 @pytest.fixture(scope="session")
@@ -118,6 +150,7 @@ def server(tmp_path_factory):
     command = lab.lab_command(folder, arguments, port=port, is_root=is_root)
     log = home / "server.log"
     prepare_fonts()
+    signal.signal(signal.SIGTERM, _stop)
     with environment(home) as progress, log.open("wb") as out:
         env = os.environ | {
             "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),

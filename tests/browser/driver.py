@@ -35,9 +35,16 @@ class Notebook:
 
     def __init__(self, page, server, name):
         self.page, self.server, self.name = page, server, name
-        self.exceptions = []  # of scripts in the page
+        self.exceptions = []  # of scripts in the page, and what they wrote as errors
         page.on("pageerror", lambda error: self.exceptions.append(str(error)))
+        page.on("console", self._listen)
         page.on("dialog", lambda dialog: dialog.accept())
+
+    def _listen(self, message):
+        """Keep errors written to the console, but not of pictures on other hosts: no network."""
+        where = message.location.get("url", "")
+        if message.type == "error" and where.startswith((self.server.url, "blob:")):
+            self.exceptions.append(f"{message.text} ({where})")
 
     def open(self):
         """Open the reader's copy in a fresh workspace and wait for its kernel."""
@@ -86,18 +93,22 @@ class Notebook:
     def run_above(self, index):
         """Run every cell above one, and that one."""
         self.select(index)
-        self.page.evaluate("jupyterapp.commands.execute('notebook:run-all-above')")
+        self._start("notebook:run-all-above")
         self.run(index)
 
+    def _start(self, command):
+        """Start a command without its promise: a wait for that would have no limit."""
+        self.page.evaluate("name => { jupyterapp.commands.execute(name); }", command)
+
     def run(self, index):
-        """Run one cell with the keys a reader uses, and wait until it is done."""
+        """Run one cell and wait until it is done."""
         self.page.evaluate(
             "i => { const m = jupyterapp.shell.currentWidget.content.widgets[i].model;"
             " m.sharedModel.execution_count = null; }",
             index,
         )
         self.select(index)
-        self.page.evaluate("jupyterapp.commands.execute('notebook:run-cell')")
+        self._start("notebook:run-cell")
         self.page.wait_for_function(CELL_DONE, arg=index, timeout=60_000)
 
     def write(self, index, source):
@@ -143,29 +154,40 @@ LOW_CONTRAST = """limit => {
     }
     return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255]);
   };
+  const opacity = element => {
+    let all = 1;
+    for (let e = element; e; e = e.parentElement) all *= Number(getComputedStyle(e).opacity);
+    return all;
+  };
   const found = [];
+  const judge = (element, text) => {
+    const box = element.getBoundingClientRect();
+    if (!text.trim() || !box.width || !box.height) return;
+    const color = parse(getComputedStyle(element).color);
+    const back = behind(element);
+    const ink = over({rgb: color.rgb, a: color.a * opacity(element)}, back);
+    const [high, low] = [light(ink), light(back)].sort((x, y) => y - x);
+    const ratio = (high + 0.05) / (low + 0.05);
+    if (ratio < limit) found.push(`${ratio.toFixed(2)}: ${text.trim().slice(0, 40)}`);
+  };
   for (const output of document.querySelectorAll('.jp-OutputArea-output')) {
     const walker = document.createTreeWalker(output, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const node = walker.currentNode, element = node.parentElement;
-      if (!node.textContent.trim() || element.closest('[disabled], style, script, svg')) continue;
-      const box = element.getBoundingClientRect();
-      if (!box.width || !box.height) continue;
-      const style = getComputedStyle(element);
-      const back = behind(element);
-      const [high, low] = [light(over(parse(style.color), back)), light(back)].sort((x, y) => y - x);
-      const ratio = (high + 0.05) / (low + 0.05);
-      if (ratio < limit) found.push(`${ratio.toFixed(2)}: ${node.textContent.trim().slice(0, 40)}`);
+      if (!element.closest('[disabled], style, script, svg')) judge(element, node.textContent);
+    }
+    for (const field of output.querySelectorAll('input, textarea, select')) {
+      if (!field.disabled) judge(field, field.value);
     }
   }
   return found;
 }"""
 
-# Returns outputs that are wider than their place and cannot be scrolled.
-CUT_OFF = """() => [...document.querySelectorAll('.jp-OutputArea-output')].filter(output => {
-  const wide = output.scrollWidth > output.clientWidth + 2;
-  return wide && !/(auto|scroll)/.test(getComputedStyle(output).overflowX);
-}).map(output => output.innerText.slice(0, 60))"""
+# Returns outputs wider than their place. JupyterLab lets each of them scroll, which would hide
+# the fault; on a page of a usual width nothing of the course should need that.
+CUT_OFF = """() => [...document.querySelectorAll('.jp-OutputArea-output')]
+  .filter(output => output.scrollWidth > output.clientWidth + 2)
+  .map(output => output.innerText.slice(0, 60))"""
 
 # Returns pictures that were not drawn, and how many were.
 PICTURES = """() => {

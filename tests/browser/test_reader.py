@@ -1,6 +1,8 @@
 """A reader opens a copy, runs it, guesses, answers, and finds the progress again."""
 
+import re
 import shutil
+from contextlib import contextmanager
 
 import pytest
 
@@ -37,22 +39,49 @@ def test_no_output_is_cut_off(notebook):
     assert notebook.page.evaluate(CUT_OFF) == []
 
 
+def test_the_cut_off_check_finds_a_wide_output(notebook):
+    with _inserted(notebook.page, '<p style="width:3000px">wide</p>'):
+        assert len(notebook.page.evaluate(CUT_OFF)) == 1
+
+
+@contextmanager
+def _inserted(page, html):
+    """Put HTML into the first output, and take it out again."""
+    page.evaluate(
+        "html => { const e = document.querySelector('.jp-OutputArea-output');"
+        " e.insertAdjacentHTML('beforeend', `<div id=planted>${html}</div>`); }",
+        html,
+    )
+    try:
+        yield
+    finally:
+        page.evaluate("document.getElementById('planted').remove()")
+
+
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_every_text_in_an_output_can_be_read(notebook, theme):
     notebook.theme(theme)
     assert notebook.page.evaluate(LOW_CONTRAST, 4.5) == []
 
 
-def test_the_contrast_check_finds_what_cannot_be_read(notebook):
-    notebook.page.evaluate(
-        "() => { const e = document.querySelector('.jp-OutputArea-output');"
-        " e.insertAdjacentHTML('beforeend',"
-        " '<p id=faint style=\"color:#999;background:#aaa\">faint</p>'); }"
-    )
-    found = notebook.page.evaluate(LOW_CONTRAST, 4.5)
-    notebook.page.evaluate("document.getElementById('faint').remove()")
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<p style="color:#999;background:#aaa">faint</p>',
+        '<p style="color:#000;background:#fff;opacity:0.3">faint</p>',
+        '<input style="color:#999;background:#aaa" value="faint">',
+    ],
+    ids=["color", "opacity", "field"],
+)
+def test_the_contrast_check_finds_what_cannot_be_read(notebook, html):
+    with _inserted(notebook.page, html):
+        found = notebook.page.evaluate(LOW_CONTRAST, 4.5)
     assert len(found) == 1
     assert found[0].endswith("faint")
+
+
+def test_no_script_in_the_page_failed(notebook):
+    assert notebook.exceptions == []
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +208,8 @@ def test_the_stride_explorer_follows_the_keyboard(server, browser):
         field.focus()
         page.keyboard.press("ArrowUp")
         walk = strides.walk("x.t()")
-        shown.locator("td", has_text=f"= {walk.cells[element]}").first.wait_for()
+        cell = re.compile(rf"= {walk.cells[element]}$")
+        shown.locator("td", has_text=cell).first.wait_for()
     shown.get_by_role("button", name="x.t().reshape(12)", exact=True).focus()
     page.keyboard.press("Enter")
     shown.locator("strong", has_text="x.t().reshape(12) is a copy").wait_for()
@@ -189,6 +219,7 @@ def test_the_stride_explorer_follows_the_keyboard(server, browser):
     page.close()
 
 
-def test_no_script_in_the_page_failed(notebook, reader):
-    assert notebook.exceptions == []
-    assert reader.exceptions == []
+def test_no_script_failed_while_the_reader_worked(reader):
+    # ipywidgets says this of a stored view whose kernel was killed, until its cell runs again.
+    known = "widget model not found"
+    assert [text for text in reader.exceptions if known not in text] == []
