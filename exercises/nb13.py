@@ -66,8 +66,8 @@ PREDICTIONS = {
         question="One thread, a million float32 numbers: who is faster at add, sum, cumsum, "
         "tanh and sort?",
         options={
-            "NumPy at all five": "Neither library wins everything: look for the rows where "
-            "torch's kernel uses vector instructions and NumPy's does not.",
+            "NumPy at all five": "Neither library wins everything: the lead depends on who has a "
+            "vectorized routine for this operation and this processor.",
             "torch at all five": "Neither library wins everything: look at sort, where the "
             "two do not even do the same work.",
             "each wins some": "Right: the operation decides, not the library.",
@@ -93,7 +93,7 @@ SHARES = {
 
 SHARES_WHY = {
     "torch.as_tensor(a)": "as_tensor keeps dtype and device here, so it has no reason to copy.",
-    "torch.Tensor(a)": "torch.Tensor makes float32. This array is float32 already, so the "
+    "torch.Tensor(a)": "torch.Tensor makes float32, the default. This array is float32, so the "
     "bytes are taken as they are.",
     "torch.tensor(a)": "torch.tensor always copies: that is what it is for.",
     "t.float()": "float() on a float32 tensor has nothing to convert and returns t itself.",
@@ -182,14 +182,18 @@ def test_record(answer, call):
             "entry to the list it is given; what it returns is ignored."
         )
     for entry in history:
-        if isinstance(entry, torch.Tensor) and entry.requires_grad:
+        if isinstance(entry, torch.Tensor) and (entry is weight or entry.grad_fn is not None):
             if entry is weight:
                 raise Wrong("The list holds the weight itself, five times.")
             raise Wrong(
-                "Each entry keeps the graph that made it (requires_grad is True), so memory "
+                "Each entry keeps the graph that made it (it has a grad_fn), so memory "
                 "grows with every step. Detach before you clone."
             )
     _compare_history(answer, history, truth)
+
+
+def _short(values):
+    return ", ".join(f"{value:.5g}" for value in np.ravel(values))
 
 
 def _compare_history(answer, history, truth):
@@ -202,8 +206,8 @@ def _compare_history(answer, history, truth):
                 f"{_why_alias(answer, history[0])}"
             )
         raise Wrong(
-            f"The first entry has {np.size(entries[0])} values, the weight has {len(truth[0])}; "
-            "or they differ. Store all values of the weight, unchanged."
+            f"The weight was {_short(truth[0])}, the first entry says {_short(entries[0])}. "
+            "Store all values of the weight, unchanged."
         )
 
 
@@ -235,6 +239,7 @@ def _kinds():
         ("field of a packed record", packed["value"]),
         ("0-d", np.array(random.random())),
         ("empty (0, 3)", np.zeros((0, 3))),
+        ("boolean", np.array([True, False, True])),
     ]
 
 
@@ -253,7 +258,10 @@ def _one_kind(name, array, answer, call):
             f"{_REFUSED.get(name, 'Every plain array of numbers must arrive.')}"
         ) from None
     if not isinstance(tensor, torch.Tensor):
-        raise Wrong(f"Expected a torch.Tensor for the {name} array, got {type(tensor).__name__}.")
+        missing = " Is a return missing?" if tensor is None else ""
+        raise Wrong(
+            f"Expected a torch.Tensor for the {name} array, got {type(tensor).__name__}.{missing}"
+        )
     if tuple(tensor.shape) != array.shape:
         raise Wrong(
             f"The {name} array has shape {array.shape}; its tensor has {tuple(tensor.shape)}. "
@@ -300,19 +308,53 @@ def _own_bytes(name, array, tensor):
         raise Wrong(f"The tensor of the {name} array has a stride of 0: its elements share bytes.")
 
 
+def _unsafe():
+    """Return (name, array) pairs whose values a float32 or int64 tensor cannot hold."""
+    return [
+        ("complex", np.array([1 + 2j])),
+        ("text", np.array(["1", "2"])),
+        ("datetime64", np.array(["NaT", "2026-01-01"], dtype="datetime64[D]")),
+        ("object", np.array([1.7, None], dtype=object)),
+        ("record", np.ones(2, dtype=[("value", "f4")])),
+        ("uint64", np.array([2**64 - 1], dtype=np.uint64)),
+        ("big-endian uint64", np.array([2**64 - 1], dtype=">u8")),
+    ]
+
+
+_ERRORS = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError)
+
+
+def _must_raise(expected, name, array, answer, call):
+    """Return what the answer made of an array that it must refuse, or None if it refused."""
+    try:
+        return call(answer, array)
+    except expected:
+        return None
+    except _ERRORS as error:
+        raise Wrong(
+            f"The {name} array must raise {expected.__name__}; yours raised {type(error).__name__}."
+        ) from None
+
+
 def test_to_tensor(answer, call):
     for name, array in _kinds():
         _one_kind(name, array, answer, call)
     masked = np.ma.array([1.0, 100.0, 3.0], mask=[False, True, False])
-    try:
-        tensor = call(answer, masked)
-    except ValueError:
-        return
-    raise Wrong(
-        f"The masked array has mean {masked.mean():.0f}; your tensor has mean "
-        f"{torch.as_tensor(tensor).double().mean():.2f}. Raise ValueError: a mask has no place "
-        "in a tensor."
-    )
+    tensor = _must_raise(ValueError, "masked", masked, answer, call)
+    if tensor is not None:
+        raise Wrong(
+            f"The masked array has mean {masked.mean():.0f}; your tensor has mean "
+            f"{torch.as_tensor(tensor).double().mean():.2f}. Raise ValueError: a mask has no "
+            "place in a tensor."
+        )
+    for name, array in _unsafe():
+        tensor = _must_raise(TypeError, name, array, answer, call)
+        if tensor is not None:
+            kind = getattr(tensor, "dtype", type(tensor).__name__)
+            raise Wrong(
+                f"The {name} array {array.tolist()} must raise TypeError: {kind} cannot hold its "
+                "values. What refuses is harmless; what passes changed needs finding."
+            )
 
 
 # --- 13.4 -------------------------------------------------------------------------------
@@ -375,7 +417,9 @@ EXERCISES = {
         solution=_shares_source(),
         wrong=(
             WrongAnswer("as_tensor copies", _shares_source(_0=False), "has no reason to copy"),
-            WrongAnswer("Tensor copies", _shares_source(_1=False), "torch.Tensor makes float32"),
+            WrongAnswer(
+                "Tensor copies", _shares_source(_1=False), "torch.Tensor makes float32, the default"
+            ),
             WrongAnswer("float copies", _shares_source(_3=False), "nothing to convert"),
             WrongAnswer("contiguous copies", _shares_source(_4=False), "contiguous already"),
             WrongAnswer("stack of one shares", _shares_source(_5=True), "even one"),
@@ -453,9 +497,9 @@ EXERCISES = {
     "13.3": Exercise(
         title="Convert any array safely",
         minutes=8,
-        task="Write `to_tensor`: floats become float32, integers int64, values and shape stay, and "
-        "the tensor has bytes of its own. A masked array raises ValueError. The check sends 16 "
-        "kinds: reversed, big-endian, read-only, broadcast, 0-d, empty and others.",
+        task="Write `to_tensor`: floats become float32, booleans and integers int64; the shape "
+        "stays; the tensor owns its bytes. A masked array raises ValueError; complex, text, dates, "
+        "objects, records and uint64 raise TypeError.",
         stub='def to_tensor(array):\n    """Return array as a tensor that owns its bytes."""\n    ...\n',
         answer="to_tensor",
         test=test_to_tensor,
@@ -464,13 +508,16 @@ EXERCISES = {
             "all at once. After it, from_numpy has nothing left to refuse.",
             "np.ascontiguousarray returns a plain float32 array as it is, and keeps the negative "
             "stride of an axis of length 1.",
-            "After the test for np.ma.MaskedArray: "
+            "After the two refusals (np.ma.isMaskedArray, array.dtype.kind): "
             "dtype = np.float32 if array.dtype.kind == 'f' else np.int64",
         ),
         solution="""def to_tensor(array):
     if isinstance(array, np.ma.MaskedArray):
         raise ValueError("a tensor has no mask: fill or drop the masked values first")
-    dtype = np.float32 if array.dtype.kind == "f" else np.int64
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind not in "fiub" or (kind == "u" and size == 8):
+        raise TypeError(f"no safe tensor for {array.dtype}")
+    dtype = np.float32 if kind == "f" else np.int64
     return torch.from_numpy(np.array(array, dtype=dtype, order="C"))
 """,
         wrong=(
@@ -532,6 +579,20 @@ EXERCISES = {
                 "        raise ValueError('masked')\n"
                 "    return torch.tensor(list(array.tolist() if array.ndim else [array.item()]), dtype=dtype)\n",
                 "Going through a list",
+            ),
+            WrongAnswer(
+                "takes anything",
+                "def to_tensor(array):\n"
+                "    if isinstance(array, np.ma.MaskedArray):\n"
+                "        raise ValueError('masked')\n"
+                "    dtype = np.float32 if array.dtype.kind == 'f' else np.int64\n"
+                "    return torch.from_numpy(np.array(array, dtype=dtype, order='C'))\n",
+                "must raise TypeError",
+            ),
+            WrongAnswer(
+                "no return",
+                "def to_tensor(array):\n    tensor = torch.tensor(array.tolist())\n",
+                "Is a return missing",
             ),
             WrongAnswer(
                 "mask forgotten",
