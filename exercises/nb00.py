@@ -41,6 +41,59 @@ PREDICTIONS = {
             (1000, 1e12, "That would be a very busy machine."),
         ),
     ),
+    "00.p4": Choice(
+        question="x is a 2 by 3 tensor of zeros, y = x.t().reshape(6), y[0] = 1. What is x[0, 0]?",
+        options={
+            "0.0": "Right: this reshape had to copy.",
+            "1.0": "Without .t() it would be. After a transpose no stride describes the walk, and "
+            "reshape copies: 11 and 13.",
+            "an error": "reshape never raises for that reason; view does: 11.",
+        },
+    ),
+    "00.p5": Choice(
+        question="p has shape (8, 1), y has shape (8,). What shape has (p - y)**2?",
+        options={
+            "(8, 1)": "A missing dimension is added on the left, so y counts as (1, 8): 12.",
+            "(8,)": "Sizes of 1 stretch, and so both do: 12.",
+            "(8, 8)": "Right, and a loss built on it trains in silence: 12.",
+            "an error": "Both shapes fit by stretching, which is the trap: 12.",
+        },
+    ),
+    "00.p6": Choice(
+        question="w is 3. (w**2).backward() runs twice and nothing is zeroed. What is w.grad?",
+        options={
+            "6.0": "backward adds to the gradient that is there; nothing resets it: 14.",
+            "12.0": "Right: gradients accumulate.",
+            "36.0": "The second pass adds its gradient; it multiplies nothing: 14.",
+            "an error": "Each call builds a graph of its own, so backward may run on each: 14.",
+        },
+    ),
+    "00.p7": Choice(
+        question="best = model.state_dict(), then training goes on. What does best hold?",
+        options={
+            "the best weights": "state_dict hands out the model's own tensors, and training "
+            "writes into them: 13 and 15.",
+            "the latest weights": "Right: it shares, so it follows.",
+        },
+    ),
+    "00.p8": Choice(
+        question="float32 and Adam: how many bytes per parameter, activations aside?",
+        options={
+            "4": "That is the weight alone. Its gradient and Adam's two moments are as large: 41.",
+            "8": "Adam keeps two moments beside weight and gradient: 41.",
+            "12": "Adam keeps two moments, not one: 41.",
+            "16": "Right: weight, gradient and two moments.",
+        },
+    ),
+    "00.p9": Choice(
+        question="Four equal micro-batches, mean loss, gradients added, nothing divided: how many "
+        "times the gradient of the full batch?",
+        options={
+            "0.25": "Each mean already divides by its own batch; four of them are added: 44.",
+            "1": "Four means add up to four times their mean: 44.",
+            "4": "Right, unless each loss is divided by four.",
+        },
+    ),
 }  # fmt: skip
 
 
@@ -113,7 +166,7 @@ def _band(guess, measured):
 
 
 def test_band(answer, call):
-    pairs = [(10, 100), (100, 10), (2, 1), (1, 2), (3, 2), (1, 1), (1, 1000), (5.25, 5)]
+    pairs = [(10, 100), (100, 10), (2, 1), (1, 2), (3, 2), (1, 1), (1, 1000), (5.25, 5), (11, 10)]
     pairs += [(2.0 ** random.uniform(-6, 6), 2.0 ** random.uniform(-6, 6)) for _ in range(30)]
     for guess, measured in pairs:
         expected = _band(guess, measured)
@@ -130,7 +183,9 @@ def test_band(answer, call):
 def _why_band(answer, guess, measured):
     if answer(guess, measured) != answer(measured, guess):
         return "1 for 10 and 10 for 1 miss by the same factor; yours differ."
-    if max(guess / measured, measured / guess) in (2.0, 10.0, 1.5):
+    factor = max(guess / measured, measured / guess)
+    inside = [name for limit, name in BANDS if factor < limit]
+    if factor in (1.5, 2.0, 10.0) and answer(guess, measured) == (*inside, "further")[0]:
         return "A ratio on the edge belongs inside."
     return "The bands are ratios: 1.1, 1.5, 2 and 10."
 
@@ -260,7 +315,7 @@ EXERCISES = {
                 "        if factor <= limit:\n"
                 "            return name\n"
                 '    return "further"\n',
-                "got",
+                "The bands are ratios",
             ),
             WrongAnswer(
                 "a number",

@@ -12,13 +12,17 @@ PREDICTIONS = {
         options={
             "0.0": "You took the conversion for a copy. from_numpy copies nothing: "
             "the tensor looks at the array's own bytes.",
-            "7.0": "Right: one block of bytes, two objects that look at it.",
+            "7.0": "Right: the write reached the bytes that both look at; the doubling made "
+            "new ones.",
+            "14.0": "array * 2 makes a new array, and the name moves to it. Only a write into the "
+            "old bytes, such as array *= 2, shows in the tensor.",
             "an error": "Two owners are allowed, and neither of them is told when the other writes.",
         },
     ),
     "13.p2": Number(
         question="How many of the twelve conversions share memory?",
         unit="conversions",
+        among=12,
         notes=(
             (
                 0,
@@ -62,16 +66,30 @@ PREDICTIONS = {
             "writes. A write by NumPy is not counted.",
         },
     ),
-    "13.p5": Choice(
-        question="One thread, a million float32 numbers: who is faster at add, sum, cumsum, "
-        "tanh and sort?",
-        options={
-            "NumPy at all five": "Neither library wins everything: the lead depends on who has a "
-            "vectorized routine for this operation and this processor.",
-            "torch at all five": "Neither library wins everything: look at sort, where the "
-            "two do not even do the same work.",
-            "each wins some": "Right: the operation decides, not the library.",
-        },
+    "13.p5": Number(
+        question="One thread, a million float32 numbers: how many of add, sum, cumsum, tanh and "
+        "sort does torch win?",
+        unit="operations",
+        among=5,
+        notes=(
+            (
+                0,
+                1,
+                "No library has the fastest routine for everything: look at the rows where "
+                "torch leads.",
+            ),
+            (
+                1,
+                5,
+                "The operation decides, not the library: the lead belongs to whoever has a "
+                "vectorized routine for it on this processor.",
+            ),
+            (
+                5,
+                6,
+                "Look at sort first, where the two do not even do the same work.",
+            ),
+        ),
     ),
 }
 
@@ -230,7 +248,7 @@ def _kinds():
         ("int32, large", np.array([16_777_217, -5], dtype=np.int32)),
         ("uint16", base.astype(np.uint16)),
         ("reversed", random.random(5, dtype=np.float32)[::-1]),
-        ("(1, 3, 2) reversed along its first axis", random.random((1, 3, 2))[::-1]),
+        ("(1, 3, 2) reversed along its first dimension", random.random((1, 3, 2))[::-1]),
         ("big-endian float", random.random(3).astype(">f4")),
         ("big-endian integer", base.astype(">i8")),
         ("read-only", read_only),
@@ -290,8 +308,8 @@ _VALUES = {
 }
 _REFUSED = {
     "reversed": "torch has no negative strides; a copy in C order has none.",
-    "(1, 3, 2) reversed along its first axis": "np.ascontiguousarray leaves the negative stride "
-    "of an axis of length 1 where it is. A real copy has none.",
+    "(1, 3, 2) reversed along its first dimension": "np.ascontiguousarray leaves the negative stride "
+    "of a dimension of length 1 where it is. A real copy has none.",
     "big-endian float": "Copying keeps the byte order. A dtype without '>' converts it.",
     "big-endian integer": "Copying keeps the byte order. A dtype without '>' converts it.",
 }
@@ -507,7 +525,7 @@ EXERCISES = {
             "One NumPy call can copy, set the dtype, fix the byte order and drop strange strides, "
             "all at once. After it, from_numpy has nothing left to refuse.",
             "np.ascontiguousarray returns a plain float32 array as it is, and keeps the negative "
-            "stride of an axis of length 1.",
+            "stride of a dimension of length 1.",
             "After the two refusals (np.ma.isMaskedArray, array.dtype.kind): "
             "dtype = np.float32 if array.dtype.kind == 'f' else np.int64",
         ),
@@ -538,7 +556,7 @@ EXERCISES = {
                 "def to_tensor(array):\n"
                 "    t = torch.from_numpy(np.ascontiguousarray(array))\n"
                 "    return t.to(torch.float32 if t.is_floating_point() else torch.int64, copy=True)\n",
-                "axis of length 1",
+                "dimension of length 1",
             ),
             WrongAnswer(
                 "copy only",

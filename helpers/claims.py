@@ -96,12 +96,13 @@ class Outcome:
 
     @property
     def status(self) -> str:
-        """Return the outcome in words, such as ``A1-12 fails, as audited``."""
+        """Return the outcome in words, such as ``A1-12 fails; this machine agrees``."""
         if self.met is None:
             needs = ": needs CUDA" if self.claim.evidence == "cell-with-cuda" else ""
             return f"{self.claim.id}: not measured here{needs}"
         if self.met:
-            return f"{self.claim.id} {_AS_VERB.get(self.claim.verdict, self.claim.verdict)}, as audited"
+            verdict = _AS_VERB.get(self.claim.verdict, self.claim.verdict)
+            return f"{self.claim.id} {verdict}; this machine agrees"
         return f"{self.claim.id}: this machine disagrees with the audit"
 
     @property
@@ -111,10 +112,10 @@ class Outcome:
 
     def _rows(self) -> tuple[tuple[str, str], ...]:
         return (
-            ("Statement", self.claim.statement),
-            ("Correct", self.claim.correct),
-            ("Expected", self.claim.expectation),
-            ("Measured", self.measured),
+            ("The tutorial says", self.claim.statement),
+            ("What is true", self.claim.correct),
+            ("Our test", self.claim.expectation),
+            ("Measured here", self.measured),
         )
 
     def __repr__(self) -> str:
@@ -123,12 +124,14 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<dt style='font-weight:600'>{name}</dt><dd>{_html_text(name, text)}</dd>"
+            f"<dt style='float:none;width:auto;font-weight:600'>{name}</dt>"
+            f"<dd style='float:none;width:auto;margin:0'>{_html_text(name, text)}</dd>"
             for name, text in self._rows()
         )
         return (
             "<div style='border-left:3px solid currentColor;padding-left:.8em'>"
-            f"<strong>{escape(self.status)}</strong><dl>{rows}</dl></div>"
+            f"<strong>{escape(self.status)}</strong><dl style='display:grid;"
+            f"grid-template-columns:max-content 1fr;gap:.2em 1em;margin:.3em 0'>{rows}</dl></div>"
         )
 
 
@@ -160,8 +163,8 @@ class Report:
         settled = Counter(claim.evidence for claim in self.undecidable)
         lines = [
             f"{len(self.outcomes)} of {total} claims that a cell can settle were recorded here",
-            "As audited: " + _count_list(self.counts(), VERDICTS),
-            "Otherwise: " + _count_list(self.counts(), ("disagrees", "not measured here")),
+            *_counted("Audit and machine agree", self.counts(), VERDICTS),
+            *_counted("Otherwise", self.counts(), ("disagrees", "not measured here")),
             *(f"  {outcome.status}" for outcome in self.outcomes),
         ]
         if self.missing:
@@ -229,7 +232,7 @@ def record(claim_id: str, /, **values: object) -> Outcome:
     Returns
     -------
     Outcome
-        Displays itself: status, statement, correct statement, expectation and values.
+        Displays itself: status, what the tutorial says, what is true, our test, measured values.
 
     Raises
     ------
@@ -245,11 +248,11 @@ def record(claim_id: str, /, **values: object) -> Outcome:
     >>> from helpers import claims
     >>> total = torch.sum(torch.tensor([1, 2, 3, 4, 5]))
     >>> print(claims.record("A1-28", total=total))
-    A1-28 holds, as audited
-      Statement: torch.sum of [1, 2, 3, 4, 5] gives tensor(15).
-      Correct: It does, as int64.
-      Expected: total == 15
-      Measured: total = 15
+    A1-28 holds; this machine agrees
+      The tutorial says: torch.sum of [1, 2, 3, 4, 5] gives tensor(15).
+      What is true: It does, as int64.
+      Our test: total == 15
+      Measured here: total = 15
     """
     claim = _find(claim_id)
     typed = typed_in_call(sys._getframe(1))
@@ -370,7 +373,7 @@ def _as_text(value: float | str | None) -> str:
 
 
 def _html_text(name: str, text: str) -> str:
-    return f"<code>{escape(text)}</code>" if name in ("Expected", "Measured") else escape(text)
+    return f"<code>{escape(text)}</code>" if name in ("Our test", "Measured here") else escape(text)
 
 
 def _kind(outcome: Outcome) -> str:
@@ -379,8 +382,10 @@ def _kind(outcome: Outcome) -> str:
     return outcome.claim.verdict if outcome.met else "disagrees"
 
 
-def _count_list(counts: Mapping[str, int], kinds: Iterable[str]) -> str:
-    return ", ".join(f"{kind} {counts[kind]}" for kind in kinds)
+def _counted(heading: str, counts: Mapping[str, int], kinds: Iterable[str]) -> list[str]:
+    """Return one line with the kinds that occurred, or none."""
+    found = ", ".join(f"{kind} {counts[kind]}" for kind in kinds if counts[kind])
+    return [f"{heading}: {found}"] if found else []
 
 
 def _by_notebook(missing: Iterable[Claim]) -> str:

@@ -526,8 +526,7 @@ def _judge_widgets(*, version: str | None, in_kernel: bool) -> Row:
         return Row("widgets", "note", message, "start with `python3 course.py lab`")
     if not in_kernel:
         return Row("widgets", "ok", f"ipywidgets {version}; they show in JupyterLab")
-    message = f"ipywidgets {version}; where no slider shows, pictures and tables stand in"
-    return Row("widgets", "ok", message, "no slider? reload the page")
+    return Row("widgets", "ok", f"ipywidgets {version}; where no slider shows, reload the page")
 
 
 def _find_noise() -> dict:
@@ -584,7 +583,7 @@ def _judge_network() -> Row:
     return Row("network", "ok", "not needed")
 
 
-_CHECKS: dict[str, tuple[Callable[[], dict], Callable[..., Row]]] = {
+CHECKS: dict[str, tuple[Callable[[], dict], Callable[..., Row]]] = {
     "Python, torch, NumPy": (_find_versions, _judge_versions),
     "kernel": (_find_kernel, _judge_kernel),
     "NumPy bridge": (_find_bridge, _judge_bridge),
@@ -610,7 +609,7 @@ _CHECKS: dict[str, tuple[Callable[[], dict], Callable[..., Row]]] = {
 
 
 def _examine_one(name: str, facts: Mapping[str, object] | None) -> Row:
-    find, judge = _CHECKS[name]
+    find, judge = CHECKS[name]
     if facts is not None:
         return judge(**facts)
     try:
@@ -644,7 +643,7 @@ def examine(*, facts: Mapping[str, Mapping[str, object]] | None = None) -> Repor
     note  GPU: none found; fine: GPU cells say what they skip
     """
     facts = facts or {}
-    unknown = sorted(set(facts) - set(_CHECKS))
+    unknown = sorted(set(facts) - set(CHECKS))
     if unknown:
-        raise ValueError(f"expected names of checks, got {unknown}; use {', '.join(_CHECKS)}")
-    return Report(tuple(_examine_one(name, facts.get(name)) for name in _CHECKS))
+        raise ValueError(f"expected names of checks, got {unknown}; use {', '.join(CHECKS)}")
+    return Report(tuple(_examine_one(name, facts.get(name)) for name in CHECKS))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-_WIDTH = 64  # characters of an error's text: enough to tell the errors apart, and one line long
+_WIDTH = 100  # characters of an error's text: enough to tell the errors apart
 
 
 def writes_through(convert: Callable[[Any], Any], source: Any) -> bool:

@@ -419,7 +419,7 @@ def _refusal(measurements, low, high):
             f"spread too wide: the middle half of {widest.stmt} spans"
             f" {100 * widest.iqr / widest.median:.0f} % of its median,"
             f" more than {100 * MAX_SPREAD:.0f} %;"
-            " close other programs or raise min_run_time"
+            " close other programs or raise min_run_time" + _order_in_words(*measurements)
         )
     span = f"no difference shown: the 95 % interval, {low:.3f} to {high:.3f},"
     if low <= 1 <= high:
@@ -427,6 +427,14 @@ def _refusal(measurements, low, high):
     if low < 1 + RESOLUTION and high > 1 / (1 + RESOLUTION):
         return f"{span} comes within {100 * RESOLUTION:.0f} % of 1, as two timings of one call do"
     return None
+
+
+def _order_in_words(baseline, new):
+    """Say which call was shorter in all of its blocks, if one was: an order needs no ratio."""
+    faster, slower = sorted((baseline, new), key=lambda m: max(m.times))
+    if not max(faster.times) < min(slower.times):
+        return ""
+    return f". Still, the slowest run of {faster.stmt} beats the fastest of {slower.stmt}"
 
 
 def _name_of(call):

@@ -19,6 +19,7 @@ PREDICTIONS = {
     "98.p3": Number(question="How many share?", unit="conversions"),
     "98.p4": Number(question="Which slope?", unit="ratio", signed=True),
     "98.p5": Number(question="How long does it take?", unit="s"),
+    "98.p6": Number(question="How many of twelve share?", unit="conversions", among=12),
 }
 
 

@@ -304,11 +304,11 @@ def test_an_outcome_shows_status_statement_correction_expectation_and_values():
     values_equal, itemsize = True, torch.ones(5).itemsize
     outcome = claims.record("A1-12", itemsize=itemsize, values_equal=int(values_equal))
     assert repr(outcome) == (
-        "A1-12 fails, as audited\n"
-        f"  Statement: {BY_ID['A1-12'].statement}\n"
-        f"  Correct: {BY_ID['A1-12'].correct}\n"
-        "  Expected: values_equal == 1 and itemsize == 4\n"
-        "  Measured: values_equal = 1, itemsize = 4"
+        "A1-12 fails; this machine agrees\n"
+        f"  The tutorial says: {BY_ID['A1-12'].statement}\n"
+        f"  What is true: {BY_ID['A1-12'].correct}\n"
+        "  Our test: values_equal == 1 and itemsize == 4\n"
+        "  Measured here: values_equal = 1, itemsize = 4"
     )
 
 
@@ -322,9 +322,9 @@ def test_a_disagreeing_machine_is_told_so_first():
 @pytest.mark.parametrize(
     ("claim_id", "values", "status"),
     [
-        ("A1-28", {"total": 15}, "A1-28 holds, as audited"),
-        ("A1-56", {"ratio_summed": 4.0}, "A1-56 holds partly, as audited"),
-        ("A1-42", {"future_warnings": 2}, "A1-42 is outdated, as audited"),
+        ("A1-28", {"total": 15}, "A1-28 holds; this machine agrees"),
+        ("A1-56", {"ratio_summed": 4.0}, "A1-56 holds partly; this machine agrees"),
+        ("A1-42", {"future_warnings": 2}, "A1-42 is outdated; this machine agrees"),
     ],
 )
 def test_the_verdict_reads_as_a_sentence(claim_id, values, status):
@@ -436,7 +436,7 @@ def test_the_html_is_escaped_and_leaves_colors_to_the_theme(monkeypatch):
     for tag in ("<b>", "<script>", "<img"):
         assert tag not in html
     assert not re.search(r"#[0-9a-fA-F]{3}|rgb|background", html)
-    assert html.index("A2-44 holds partly, as audited") < html.index("Statement")
+    assert html.index("A2-44 holds partly; this machine agrees") < html.index("The tutorial says")
 
 
 # Literals
@@ -579,7 +579,7 @@ def test_a_report_shows_itself_twice_without_changing():
     total = 15
     claims.record("A1-28", total=total)
     assert repr(claims.report()) == repr(claims.report())
-    assert "A1-28 holds, as audited" in claims.report()._repr_html_()
+    assert "A1-28 holds; this machine agrees" in claims.report()._repr_html_()
 
 
 def test_a_missing_ledger_names_the_repair(monkeypatch, tmp_path):

@@ -4,9 +4,11 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
 from helpers import doctor
 from helpers._paths import ROOT
@@ -218,7 +220,7 @@ def test_importing_the_doctor_imports_neither_torch_nor_numpy():
         ("bfloat16", {"card": True, "supported": True}, "ok", "computes in bfloat16", ""),
         ("bfloat16", {"card": True, "supported": False}, "note", "42 uses float16", ""),
         ("widgets", {"version": None, "in_kernel": True}, "note", "stand in", "course.py lab"),
-        ("widgets", {"version": "8.1.9", "in_kernel": True}, "ok", "stand in", "reload the page"),
+        ("widgets", {"version": "8.1.9", "in_kernel": True}, "ok", "reload the page", ""),
         ("widgets", {"version": "7.7.1", "in_kernel": False}, "ok", "7.7.1", ""),
         ("noise", {"seconds": [1.0] * 50}, "ok", "0%", ""),
         ("noise", {"seconds": [1.0, 2.0] * 25}, "note", "67%", "close programs"),
@@ -241,7 +243,7 @@ def test_a_probe_that_fails_becomes_a_note_and_hides_no_other(monkeypatch):
     def broken():
         raise RuntimeError("/secret/path")
 
-    monkeypatch.setitem(doctor._CHECKS, "disk", (broken, doctor._judge_disk))
+    monkeypatch.setitem(doctor.CHECKS, "disk", (broken, doctor._judge_disk))
     rows = {row.name: row for row in doctor.examine().rows}
     assert len(rows) == len(NAMES)
     assert rows["disk"].status == "note"
@@ -291,6 +293,90 @@ def test_a_card_is_what_its_own_tool_lists(monkeypatch, tmp_path, script, card):
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert doctor._has_nvidia_card() is card
+
+
+def find(name):
+    """Return the row of one check, found on this machine and not from given facts."""
+    return doctor._examine_one(name, None)
+
+
+def test_without_a_gpu_the_row_says_that_this_is_fine(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: None)
+    assert (find("GPU").status, "skip" in find("GPU").message) == ("note", True)
+    monkeypatch.setattr(
+        torch.accelerator, "current_accelerator", lambda check_available: torch.device("cuda")
+    )
+    assert find("GPU").message == "cuda is available"
+
+
+def test_a_driver_that_is_too_old_is_found_by_what_torch_warns(monkeypatch):
+    def available():
+        warnings.warn(
+            "The NVIDIA driver on your system is too old (found version 11040).", stacklevel=1
+        )
+        return False
+
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "is_available", available)
+    assert (find("GPU driver").status, find("GPU driver").fix[:6]) == ("fix", "update")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script stands in for nvidia-smi")
+def test_a_card_that_torch_cannot_use_is_found(monkeypatch, tmp_path):
+    fake = tmp_path / "nvidia-smi"
+    fake.write_text("#!/bin/sh\necho 'GPU 0: a card'\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert (find("GPU build").status, find("GPU build").fix[:9]) == ("fix", "reinstall")
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert (find("GPU build").status, find("GPU driver").status) == ("ok", "fix")
+
+
+def test_a_small_shared_memory_is_found(monkeypatch):
+    class Small:
+        f_frsize, f_blocks = 4096, 16384
+
+    monkeypatch.setattr(os, "statvfs", lambda path: Small, raising=False)
+    assert "64 MiB" in find("shared memory").message
+    assert "--shm-size" in find("shared memory").fix
+
+
+def test_a_space_in_the_environment_or_the_cache_is_found(monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/plain")
+    monkeypatch.setattr(sys, "prefix", "/a b/.venv")
+    assert "COURSE_VENV" in find("spaces in paths").fix
+    monkeypatch.setattr(sys, "prefix", "/plain")
+    assert find("spaces in paths").status == "ok"
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/c d")
+    assert find("spaces in paths").fix.startswith("set TORCHINDUCTOR_CACHE_DIR")
+
+
+def test_a_kernel_of_another_environment_is_found(monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_VENV", str(tmp_path))
+    assert (find("kernel").status, "Change kernel" in find("kernel").fix) == ("fix", True)
+    monkeypatch.setenv("COURSE_VENV", sys.prefix)
+    assert find("kernel").status == "ok"
+
+
+def test_a_kernel_without_widgets_is_found(monkeypatch):
+    installed = doctor._installed
+    monkeypatch.setattr(
+        doctor, "_installed", lambda name: None if name == "ipywidgets" else installed(name)
+    )
+    assert (find("widgets").status, find("widgets").fix[:10]) == ("note", "start with")
+
+
+def test_no_check_needs_the_network(monkeypatch):
+    def refuse(self, address):
+        assert address[0] in {"127.0.0.1", "::1", "localhost"}, address
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "create_connection", lambda address, *_: refuse(None, address))
+    assert find("network").message == "not needed"
+    assert not [row for row in doctor.examine().rows if "could not be examined" in row.message]
 
 
 def test_a_name_server_that_never_answers_does_not_stop_the_doctor():

@@ -70,9 +70,30 @@ def test_answers_without_a_definition_are_tested(source):
     assert status("98.1", source) == "passed"
 
 
-@pytest.mark.parametrize("answer", [3, None, "text", print, functools.partial(print), object()])
-def test_other_objects_count_as_attempts(answer):
+@pytest.mark.parametrize("answer", [print, functools.partial(print), dict])
+def test_other_callables_count_as_attempts(answer):
     assert look_at(answer, DOUBLE) == ("attempted", "")
+
+
+@pytest.mark.parametrize("answer", [3, None, "text", object(), [..., ...], {"a": 1}])
+def test_another_kind_of_answer_is_told_what_to_pass(answer):
+    kind = type(answer).__name__
+    state, sentence = look_at(answer, DOUBLE)
+    assert state == "wrong"
+    assert sentence.startswith(f"Expected the function `double`, got {kind}. Pass the function")
+
+
+@pytest.mark.parametrize("source", ["shares = [True, False]", "shares = None", "shares = 3"])
+def test_an_answer_that_is_no_dictionary_is_told_to_be_one(source):
+    verdict = judge_source("98.3", source)
+    assert verdict.status == "wrong"
+    assert verdict.sentence.startswith("Expected a dict with the keys of the stub, got ")
+    assert "pass `shares`" in verdict.sentence
+
+
+def test_an_answer_that_is_no_class_is_told_to_be_one():
+    verdict = judge_source("98.2", "Box = 3")
+    assert verdict.sentence == "Expected the class `Box`, got int. Pass the class itself."
 
 
 def test_a_bare_ellipsis_is_not_attempted():
@@ -83,7 +104,6 @@ def test_a_dictionary_of_dots_is_not_attempted_and_with_some_unfinished():
     verdict = judge_source("98.3", 'shares = {"from_numpy": True, "tensor": ...}')
     assert verdict.status == "unfinished"
     assert verdict.sentence == "`...` is still in 1 of 2 places."
-    assert look_at([..., ...], DOUBLE)[0] == "not attempted"
 
 
 def test_missing_and_unknown_keys_are_named():

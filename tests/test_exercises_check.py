@@ -149,7 +149,10 @@ def test_an_exception_is_told_with_its_line_and_without_a_traceback(source, said
 
 
 def test_an_error_in_what_the_check_does_with_the_answer_says_so():
-    verdict = judge_source("98.3", "shares = [1, 2]")
+    source = "class Box:\n    def __init__(self, c):\n        self.twice = c\n"
+    verdict = judge_source("98.2", source.replace("= c", "= lambda: c @ c"))
+    assert "of your cell" in verdict.sentence
+    verdict = judge_source("98.2", "def Box(c):\n    return c\n")
     assert verdict.status == "raised"
     assert verdict.sentence.endswith(
         "This happened in the check, with what your code returned: "
@@ -199,14 +202,23 @@ def test_a_record_is_on_disk_before_the_answer_runs(home):
 
 def test_a_changed_input_is_wrong():
     verdict = judge_source("98.1", FIRST.wrong[1].source.replace("numbers[0]", "numbers[-1]"))
-    assert verdict.sentence == "Your function changed its input (argument 0, list)." or (
-        verdict.sentence.startswith("Twice")
-    )
+    assert verdict.sentence.startswith(("Your function changed its input: `numbers`", "Twice"))
     source = (
         "def double(numbers):\n    r = [2 * n for n in numbers]\n    numbers.clear()\n    return r"
     )
     verdict = judge_source("98.1", source)
-    assert verdict.sentence == "Your function changed its input (argument 0, list)."
+    assert verdict.sentence == (
+        "Your function changed its input: `numbers` (list). Callers keep using what they passed "
+        "in: work on a copy, or use an operation that returns a new object."
+    )
+
+
+def test_an_empty_stub_after_a_pass_says_that_the_pass_stays():
+    check("98.1", lambda numbers: [2 * number for number in numbers])
+    result = check("98.1", ...)
+    assert result.status == "not attempted"
+    assert result.sentence.startswith("You passed this earlier, and that stays recorded.")
+    assert record()["best"] == "passed"
 
 
 def test_where_no_alarm_exists_a_pass_says_that_there_was_no_limit(monkeypatch):
@@ -286,7 +298,7 @@ def test_the_board_counts_by_notebook():
     exercises.reveal("98.p5", 1.0)
     exercises.predict("98.p5", guess=1.0)
     row = exercises.progress().rows[-1]
-    guesses = "4 of 5: 1 as measured, 1 within 10x, 1 not measured yet, 1 late"
+    guesses = "4 of 6: 1 as measured, 1 within 10x, 1 not measured yet, 1 late"
     assert row == ("98", 1, 1, 1, 1, guesses)
     text = repr(exercises.progress()).splitlines()
     assert text[0].split("  ")[0] == "notebook"

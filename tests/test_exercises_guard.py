@@ -249,8 +249,15 @@ def test_untouched_inputs_of_every_kind_pass(value):
     ],
 )
 def test_a_changed_input_is_noticed(value, change, kind):
-    with pytest.raises(Wrong, match=rf"Your function changed its input \(argument 1, {kind}\)\."):
+    with pytest.raises(Wrong, match=rf"Your function changed its input: `second` \({kind}\)\."):
         call(lambda first, second: change(second), None, value)
+
+
+def test_a_changed_input_without_a_name_is_counted_from_one():
+    with pytest.raises(Wrong, match=r"changed its input: argument 2 \(list\)"):
+        call(lambda *items: items[1].append(3), None, [1, 2])
+    with pytest.raises(Wrong, match=r"changed its input: `there` \(list\)"):
+        call(lambda *, there: there.append(3), there=[1, 2])
 
 
 def test_an_input_that_may_change_is_left_alone():

@@ -113,9 +113,34 @@ def test_a_number_may_carry_its_unit(id, guess, value):
 
 
 def test_without_a_guess_the_measurement_stands_alone_and_nothing_is_written(home):
-    assert repr(reveal("98.p1", 7.0)) == "This machine measured 7.0."
-    assert repr(reveal("98.p2", 104 * GIB)) == "This machine measured 104 GiB."
+    late = "No guess was stored before; one made from now on counts as late."
+    assert repr(reveal("98.p1", 7.0)) == f"This machine measured 7.0.\n{late}"
+    assert repr(reveal("98.p2", 104 * GIB)) == f"This machine measured 104 GiB.\n{late}"
     assert not home.exists()
+
+
+def test_a_count_out_of_some_is_a_whole_number_and_judged_by_how_many_it_is_off():
+    for bad in (13, 2.5, -1, "many"):
+        assert predict("98.p6", guess=bad).guess == ""
+    assert "a whole number from 0 to 12" in predict("98.p6", guess=13).remark
+    assert "a whole number from 0 to 12 (conversions)" in repr(predict("98.p6"))
+    predict("98.p6", guess=9)
+    shown = reveal("98.p6", 8)
+    assert shown.sentence == (
+        "You guessed 9 conversions. This machine measured 8 conversions, 1 fewer."
+    )
+    assert shown.band == "off by 1"
+    assert reveal("98.p6", 9).band == "exact"
+    assert reveal("98.p6", 12).sentence.endswith("12 conversions, 3 more.")
+
+
+@pytest.mark.parametrize("guess", [7, 7.0, "7", " 7.00 ", "7.0"])
+def test_a_choice_is_recognized_however_its_number_is_written(guess):
+    assert predict("98.p1", guess=guess).guess == "7.0"
+
+
+def test_a_choice_is_recognized_without_its_spaces():
+    assert predict("98.p1", guess="AN  error").guess == "an error"
 
 
 def test_a_choice_shows_the_sentence_of_the_option_that_was_guessed():
@@ -228,7 +253,7 @@ def test_revealing_twice_writes_once(home):
 
 
 def test_a_unit_of_the_measurement_may_replace_that_of_the_question():
-    assert repr(reveal("98.p3", 0.002, unit="s")) == "This machine measured 2.00 ms."
+    assert reveal("98.p3", 0.002, unit="s").sentence == "This machine measured 2.00 ms."
 
 
 def test_a_guess_that_cannot_be_saved_is_kept_in_memory_with_one_sentence(tmp_path, monkeypatch):
@@ -244,7 +269,7 @@ def test_an_unknown_id_raises_and_lists_those_that_exist():
         predict("98.p9")
     assert str(caught.value) == (
         "no prediction has the id '98.p9'; known ids: "
-        "98.p1, 98.p2, 98.p3, 98.p4, 98.p5 (write them as text)"
+        "98.p1, 98.p2, 98.p3, 98.p4, 98.p5, 98.p6 (write them as text)"
     )
     with pytest.raises(KeyError, match="98.p1"):
         reveal("nothing", 1)

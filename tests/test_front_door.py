@@ -7,7 +7,7 @@ import nbformat
 import pytest
 import yaml
 
-from helpers import __version__
+from helpers import __version__, catalog
 from helpers._paths import ROOT
 from tools import lint_notebooks, new, readme
 from tools.kernel import execute
@@ -17,12 +17,34 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_notebooks_is_what_the_notebooks_say():
-    assert readme.with_table(README) == README, "run python3 course.py notebooks"
+    assert readme.with_tables(README) == README, "run python3 course.py notebooks"
+
+
+def test_the_figure_is_the_one_that_the_notebook_drew():
+    assert readme.FIGURE.read_bytes() == readme.figure(), "run python3 course.py notebooks"
+    assert f"]({readme.FIGURE.relative_to(ROOT).as_posix()})" in README
+
+
+def test_a_notebook_without_the_figure_is_named(tmp_path):
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
+    nbformat.write(nb, tmp_path / "13_share_memory_with_numpy.ipynb")
+    with pytest.raises(ValueError, match="must hold a figure whose message"):
+        readme.figure(tmp_path)
+
+
+def test_a_path_adds_up_the_minutes_of_its_notebooks(tmp_path):
+    for number, minutes in (("11", 30), ("12", 45), ("21", 60)):
+        text = f"# Title\n\nPromise.\n\n{minutes} min · CPU · after nothing"
+        nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
+        nbformat.write(nb, tmp_path / f"{number}_title.ipynb")
+    rows = {row[0]: row[2:] for row in catalog.paths_by_time(tmp_path).rows}
+    assert rows["Two hours"] == ("11, 12", "1.2 h")
+    assert rows["Weeks"] == ("11, 12, 21", "2.2 h")
 
 
 def test_a_readme_without_markers_is_refused():
     with pytest.raises(ValueError, match="README.md must hold"):
-        readme.with_table("# Course\n")
+        readme.with_tables("# Course\n")
 
 
 def test_a_notebook_without_facts_is_named(tmp_path):
@@ -34,7 +56,7 @@ def test_a_notebook_without_facts_is_named(tmp_path):
 
 def test_the_readme_has_the_length_of_a_good_one():
     words = re.findall(
-        r"\w+", re.sub(r"<!-- notebooks -->.*<!-- /notebooks -->", "", README, flags=re.DOTALL)
+        r"\w+", re.sub(r"<!-- (\w+) -->.*?<!-- /\1 -->", "", README, flags=re.DOTALL)
     )
     assert 250 <= len(words) <= 750
 

@@ -19,6 +19,13 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def _farewell(arguments: list[str]) -> str:
+    """Return the last line before JupyterLab takes over this terminal."""
+    if any(argument.split("=")[0].endswith("no-browser") for argument in arguments):
+        return "Open the address that JupyterLab prints in a browser; Ctrl-C here ends it."
+    return "JupyterLab opens in your browser; Ctrl-C here ends it. Your work is saved."
+
+
 def first_notebook(folder: Path) -> str | None:
     """Return the name of the notebook to open: the start, else the first, else none."""
     names = sorted(path.name for path in folder.glob("*.ipynb"))
@@ -65,7 +72,7 @@ def main(arguments: list[str]) -> int:
         return 1
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     command = lab_command(folder, arguments, port=free_port(), is_root=is_root)
-    print("JupyterLab opens in your browser; Ctrl-C here ends it.", flush=True)
+    print(_farewell(arguments), flush=True)
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # this environment's kernel, not a user-wide one
     if os.name != "nt":
         os.execv(command[0], command)

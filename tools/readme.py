@@ -1,63 +1,79 @@
-"""Keep the README's table of notebooks true: it is generated from the notebooks' first cells."""
+"""Keep the README true: its tables and its figure are taken from the notebooks."""
 
-import re
-from pathlib import Path
+import base64
+import json
 
-import nbformat
-
+from helpers import catalog
 from helpers._paths import ROOT
 
 README = ROOT / "README.md"
-START, END = "<!-- notebooks -->", "<!-- /notebooks -->"
-FACTS = re.compile(r"^(\d+ min) · (.+?) · (after .+)$", re.MULTILINE)
+NOTEBOOKS = ROOT / "notebooks"
+FIGURE = ROOT / "docs" / "figure.png"
+_DRAWN_BY = ("13_share_memory_with_numpy.ipynb", "Sharing costs the same at every size")
 
 
 def row(path):
-    """Return the table's line for one notebook: number and title, promise, time, device.
+    """Return the table's line for one notebook: number and title, promise, time, device."""
+    entry = catalog.read_entry(path)
+    link = f"[{entry.number} {entry.title}](notebooks/{path.name})"
+    return f"| {link} | {entry.promise} | {entry.minutes} min | {entry.runs_on} |"
+
+
+def table(folder=NOTEBOOKS):
+    """Return the table of all notebooks."""
+    rows = [row(entry.path) for entry in catalog.read_entries(folder)]
+    return "\n".join(["| notebook | what you get | time | runs on |", "|---|---|---|---|", *rows])
+
+
+def paths(folder=NOTEBOOKS):
+    """Return the table of paths by time."""
+    found = catalog.paths_by_time(folder)
+    rows = (found.columns, ["---"] * len(found.columns), *found.rows)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def with_tables(text, folder=NOTEBOOKS):
+    """Return the README's text with fresh tables.
 
     Raises
     ------
     ValueError
-        If the first cell has no title, no promise or no line of facts.
+        If the markers of one are missing.
     """
-    first = nbformat.read(path, as_version=4).cells[0].source
-    paragraphs = [part.strip() for part in first.split("\n\n") if part.strip()]
-    facts = FACTS.search(first)
-    if len(paragraphs) < 2 or not paragraphs[0].startswith("# ") or not facts:
-        raise ValueError(
-            f"{path.name} must begin with '# Title', a promise, and a line such as "
-            "'30 min · CPU, GPU optional · after 11'"
-        )
-    number, title = path.stem[:2], paragraphs[0].removeprefix("# ")
-    promise = " ".join(paragraphs[1].split())
-    return f"| [{number} {title}](notebooks/{path.name}) | {promise} | {facts[1]} | {facts[2]} |"
+    for name, make in (("notebooks", table), ("paths", paths)):
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        before, opened, rest = text.partition(start)
+        _, closed, after = rest.partition(end)
+        if not opened or not closed:
+            raise ValueError(f"README.md must hold {start} and, after it, {end}")
+        text = f"{before}{start}\n{make(folder)}\n{end}{after}"
+    return text
 
 
-def table(folder=ROOT / "notebooks"):
-    """Return the table of all notebooks, between its markers."""
-    rows = [row(path) for path in sorted(Path(folder).glob("*.ipynb"))]
-    head = ["| notebook | what you get | time | runs on |", "|---|---|---|---|"]
-    return "\n".join([START, *head, *rows, END])
-
-
-def with_table(text, folder=ROOT / "notebooks"):
-    """Return the README's text with a fresh table.
+def figure(folder=NOTEBOOKS):
+    """Return the PNG that a notebook drew, as bytes.
 
     Raises
     ------
     ValueError
-        If the markers are missing.
+        If no output of that notebook begins with the figure's message.
     """
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not start or not end:
-        raise ValueError(f"README.md must hold {START} and, after it, {END}")
-    return before + table(folder) + after
+    name, message = _DRAWN_BY
+    cells = json.loads((folder / name).read_text(encoding="utf-8"))["cells"]
+    for output in (output for cell in cells for output in cell.get("outputs", ())):
+        data = output.get("data", {})
+        if "image/png" in data and "".join(data["text/plain"]).startswith(message):
+            return base64.b64decode("".join(data["image/png"]))
+    raise ValueError(f"{name} must hold a figure whose message begins with {message!r}")
 
 
-def write(path=README, folder=ROOT / "notebooks"):
-    """Bring the table in README.md up to date."""
+def write(path=README, folder=NOTEBOOKS):
+    """Bring the tables in README.md and its figure up to date."""
+    drawn = figure(folder)
+    if not FIGURE.is_file() or FIGURE.read_bytes() != drawn:
+        FIGURE.parent.mkdir(exist_ok=True)
+        FIGURE.write_bytes(drawn)
     text = path.read_text(encoding="utf-8")
-    fresh = with_table(text, folder)
+    fresh = with_tables(text, folder)
     if fresh != text:
         path.write_text(fresh, encoding="utf-8", newline="\n")

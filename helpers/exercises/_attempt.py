@@ -19,8 +19,11 @@ def look_at(answer, exercise):
     """
     if answer is ...:
         return "not attempted", ""
-    if isinstance(answer, dict | list | tuple):
+    if isinstance(answer, dict | list | tuple) and not _about_kind(answer, exercise):
         return _look_at_container(answer, exercise)
+    mismatch = _about_kind(answer, exercise)
+    if mismatch:
+        return "wrong", mismatch
     node = definition(answer)
     stub = node and _named(ast.parse(exercise.stub), node.name)
     if stub is None:
@@ -60,6 +63,33 @@ def globals_of(obj):
     obj = _unwrapped(obj)
     functions = [obj] if hasattr(obj, "__globals__") else _methods(obj)
     return [function.__globals__ for function in functions[:1]]
+
+
+def _about_kind(answer, exercise):
+    """Return what to hand in instead when the stub holds another kind of thing, or an empty text."""
+    kind = _stub_kind(exercise)
+    got = type(answer).__name__
+    if kind == "dict" and not isinstance(answer, dict):
+        return (
+            f"Expected a dict with the keys of the stub, got {got}. "
+            f"Fill in its values and pass `{exercise.answer}`."
+        )
+    if kind == "function" and not callable(answer):
+        return (
+            f"Expected the function `{exercise.answer}`, got {got}. Pass the function itself, "
+            "without calling it."
+        )
+    if kind == "class" and not callable(answer):
+        return f"Expected the class `{exercise.answer}`, got {got}. Pass the class itself."
+    return ""
+
+
+def _stub_kind(exercise):
+    """Return what the stub binds to the answer's name: a function, a class, a dict or another."""
+    for node in ast.parse(exercise.stub).body:
+        if isinstance(node, _DEFINITIONS) and node.name == exercise.answer:
+            return "class" if isinstance(node, ast.ClassDef) else "function"
+    return "dict" if _stub_keys(exercise) else "other"
 
 
 def _look_at_container(answer, exercise):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from helpers import _display
 from helpers.exercises import _catalog, _progress, _transfer
 from helpers.exercises._check import Page
-from helpers.exercises._guess import band_of
+from helpers.exercises._guess import band_for
 from helpers.exercises._record import merge
 from helpers.table import Table
 
@@ -158,4 +158,4 @@ def _band(record):
         return "not measured yet"
     if isinstance(guess["value"], str) or isinstance(truth["value"], str):
         return "as measured" if guess["value"] == truth["value"] else "not as measured"
-    return band_of(guess["value"], truth["value"])
+    return band_for(_catalog.find_prediction(record["id"]), guess["value"], truth["value"])

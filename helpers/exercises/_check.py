@@ -142,7 +142,10 @@ def check(id, answer):
         counts = 0 if notices else 1
         notices.append(_record(id, state, verdict.message, counts=counts))
     notice = notices[-1] if notices else ""
-    return Result(id, verdict.status, verdict.sentence, verdict.printed, notice)
+    sentence = verdict.sentence
+    if verdict.status == "not attempted" and _progress.read(id, "exercise")["best"] == "passed":
+        sentence = "You passed this earlier, and that stays recorded. This is the empty stub again."
+    return Result(id, verdict.status, sentence, verdict.printed, notice)
 
 
 def _record(id, state, message, *, counts):

@@ -1,5 +1,6 @@
 """Run a reader's answer so that nothing it does reaches the rest of the notebook."""
 
+import inspect
 import io
 import os
 import random
@@ -233,7 +234,8 @@ def call(function, /, *args, may_change=(), **kwargs):
     Raises
     ------
     Wrong
-        If another argument has other values, dtype, shape or ``requires_grad`` afterwards.
+        If another argument has other values, dtype, shape or ``requires_grad`` afterwards; the
+        sentence names the parameter as the reader's code does.
 
     Examples
     --------
@@ -242,7 +244,7 @@ def call(function, /, *args, may_change=(), **kwargs):
     >>> call(list.append, [2], 1)
     Traceback (most recent call last):
     ...
-    helpers.exercises._model.Wrong: Your function changed its input (argument 0, list).
+    helpers.exercises._model.Wrong: Your function changed its input: `self` (list). Callers ...
     """
     inputs = {**dict(enumerate(args)), **kwargs}
     before = {name: _copy(value) for name, value in inputs.items() if name not in may_change}
@@ -250,8 +252,24 @@ def call(function, /, *args, may_change=(), **kwargs):
     for name, old in before.items():
         if not _same(old, inputs[name]):
             kind = type(inputs[name]).__name__
-            raise Wrong(f"Your function changed its input (argument {name}, {kind}).")
+            raise Wrong(
+                f"Your function changed its input: {_name_of(function, name)} ({kind}). Callers "
+                "keep using what they passed in: work on a copy, or use an operation that "
+                "returns a new object."
+            )
     return result
+
+
+def _name_of(function, place):
+    """Return a parameter as the reader's code calls it, or its place where it has no name."""
+    if isinstance(place, str):
+        return f"`{place}`"
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # written in C
+        parameters = ()
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return f"`{names[place]}`" if place < len(names) else f"argument {place + 1}"
 
 
 def _copy(value):

@@ -20,9 +20,8 @@ def read_guess(asked, guess):
         If it is neither; the sentence is for readers.
     """
     if isinstance(asked, Choice):
-        wanted = str(guess).strip().casefold()
         for option in asked.options:
-            if option.casefold() == wanted:
+            if _same_option(option, guess):
                 return option
         known = ", ".join(f'"{option}"' for option in asked.options)
         raise ValueError(f"The guess must be one of {known}, got {clip(guess)!r}.")
@@ -31,7 +30,20 @@ def read_guess(asked, guess):
         raise ValueError(f"The guess must be a number, got {clip(guess)!r}.")
     if value < 0 and not asked.signed:
         raise ValueError(f"This quantity cannot be negative, got {clip(guess)!r}.")
+    if asked.among is not None and not (value == int(value) and value <= asked.among):
+        raise ValueError(
+            f"The guess must be a whole number from 0 to {asked.among}, got {clip(guess)!r}."
+        )
     return value
+
+
+def _same_option(option, guess):
+    """Tell whether a guess means an option: case, spaces and the form of a number do not count."""
+    wanted, known = ("".join(str(text).split()).casefold() for text in (guess, option))
+    try:
+        return wanted == known or float(wanted) == float(known)
+    except ValueError:
+        return False
 
 
 def _read_number(guess, unit):
@@ -98,6 +110,29 @@ def band_of(guess, truth):
         return FURTHER
     factor = max(guess / truth, truth / guess)
     return next((name for limit, name in BANDS if factor <= limit), FURTHER)
+
+
+def band_for(asked, guess, truth):
+    """Return the band of a guess: how many it is off for a count, else its factor.
+
+    Examples
+    --------
+    >>> from helpers.exercises import Number
+    >>> band_for(Number(question="How many of 12?", among=12), 9, 8)
+    'off by 1'
+    """
+    if getattr(asked, "among", None) is None:
+        return band_of(guess, truth)
+    off = abs(guess - truth)
+    return f"off by {off:g}" if off else "exact"
+
+
+def distance_in_words(asked, guess, truth):
+    """Return how the measurement lies to the guess, as the end of a sentence."""
+    off = truth - guess
+    if asked.among is None or off == 0:
+        return factor_in_words(guess, truth)
+    return f", {abs(off):g} {'more' if off > 0 else 'fewer'}"
 
 
 def factor_in_words(guess, truth):

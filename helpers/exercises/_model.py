@@ -56,11 +56,14 @@ class Number:
         The sentence is shown for guesses in ``[low, high)``, in bytes, seconds or counts.
     signed : bool
         Whether a guess below zero makes sense.
+    among : int, optional
+        For a count out of so many things: guesses are whole numbers from 0 to `among`, judged by
+        how many they are off. Everything else is judged by its factor.
 
     Raises
     ------
     ValueError
-        If a note has no room between its low and its high end.
+        If a note has no room between its low and its high end, or if `among` counts nothing.
 
     Examples
     --------
@@ -72,8 +75,14 @@ class Number:
     unit: str = ""
     notes: tuple[tuple[float, float, str], ...] = ()
     signed: bool = False
+    among: int | None = None
 
     def __post_init__(self):
+        if self.among is not None and not self.among > 0:
+            raise ValueError(
+                f"among must be a positive number of things, got {self.among}; leave it out "
+                "for a quantity without a largest value"
+            )
         for low, high, _ in self.notes:
             if not low < high:
                 raise ValueError(

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from helpers import _display
 from helpers.exercises import _catalog, _progress
-from helpers.exercises._guess import as_text, band_of, clip, factor_in_words, read_guess
+from helpers.exercises._guess import as_text, band_for, clip, distance_in_words, read_guess
 from helpers.exercises._model import Choice
 
+_NO_GUESS = "No guess was stored before; one made from now on counts as late."
 _measured = {}  # id to the truth of this kernel; only with a guess does it reach the disk
 
 
@@ -68,8 +69,9 @@ def how_to_guess(id):
     if isinstance(asked, Choice):
         first = next(iter(asked.options))
         return f'Choose before you measure, for example `predict("{id}", guess="{first}")`.'
-    with_unit = {"bytes": 'such as "2 MiB"', "s": 'such as "1 ms"'}.get(asked.unit, "")
-    number = f"a number ({with_unit or asked.unit})" if asked.unit else "a number"
+    with_unit = {"bytes": 'such as "2 MiB"', "s": 'such as "1 ms"'}.get(asked.unit, asked.unit)
+    kind = "a number" if asked.among is None else f"a whole number from 0 to {asked.among}"
+    number = f"{kind} ({with_unit})" if with_unit else kind
     return f'Before you measure, put {number} in place of the dots: `predict("{id}", guess=...)`.'
 
 
@@ -247,7 +249,7 @@ def _judge_choice(asked, guess, value, truth, unit):
     if truth not in asked.options:
         shown = f"{shown}, which none of the options says"
     if guess is None:
-        return f"This machine measured {shown}.", "", ""
+        return f"This machine measured {shown}.", _NO_GUESS, ""
     sentence = f"You guessed {guess['value']}. This machine measured {shown}."
     band = "as measured" if guess["value"] == truth else "not as measured"
     lesson = asked.options.get(guess["value"], "")
@@ -257,11 +259,11 @@ def _judge_choice(asked, guess, value, truth, unit):
 def _judge_number(asked, guess, value, truth, unit):
     shown = as_text(asked, truth, unit)
     if guess is None:
-        return f"This machine measured {shown}.", "", ""
-    band = band_of(guess["value"], truth)
+        return f"This machine measured {shown}.", _NO_GUESS, ""
+    band = band_for(asked, guess["value"], truth)
     told = as_text(asked, guess["value"])
-    factor = factor_in_words(guess["value"], truth)
-    sentence = f"You guessed {told}. This machine measured {shown}{factor}."
+    distance = distance_in_words(asked, guess["value"], truth)
+    sentence = f"You guessed {told}. This machine measured {shown}{distance}."
     notes = (note for low, high, note in asked.notes if low <= guess["value"] < high)
     return _with_late(guess, sentence), next(notes, ""), "" if guess["late"] else band
 
