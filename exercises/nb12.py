@@ -22,7 +22,7 @@ PREDICTIONS = {
         },
     ),
     "12.p2": Choice(
-        question="a is 10 and b is 20, both uint8. What is (a - b).abs()?",
+        question="pixel is 10 and other is 20, both uint8. What is (pixel - other).abs()?",
         options={
             "10": "The difference was 246 before abs saw it, and 246 is positive.",
             "-10": "uint8 has no sign: it counts from 0 to 255.",
