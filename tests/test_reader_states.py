@@ -146,6 +146,7 @@ def test_guesses_are_every_option_or_low_high_and_right():
     choice, number = MODULE.PREDICTIONS.values()
     assert reader.guesses_of(choice) == ["0", "it's 1"]
     assert reader.guesses_of(number, truth=8) == [0.001, 1e15, 8]
+    assert reader.guesses_of(Number(question="?", among=12), truth=8) == [0, 12, 8]
 
 
 def test_guesses_replace_what_stood_in_the_call():

@@ -18,7 +18,8 @@ def guesses_of(asked, truth=None):
     """Return every guess worth trying: each option, or far too low, far too high and right."""
     if isinstance(asked, Choice):
         return list(asked.options)
-    return [0.001, 1e15] + ([truth] if isinstance(truth, int | float) else [])
+    ends = [0.001, 1e15] if asked.among is None else [0, asked.among]
+    return ends + ([truth] if isinstance(truth, int | float) else [])
 
 
 def with_guesses(nb, guesses):
