@@ -438,14 +438,14 @@ def test_gradient_norms(answer, call):
                 "The call filled .grad of the parameters: the next optimizer step would use it. "
                 "torch.func.grad returns gradients and touches nothing."
             )
-        _compare_norms(got.detach(), _norms_by_loop(model, x, y))
+        _compare_norms(got.detach().float(), _norms_by_loop(model, x, y))
     counts = []
     for n in (4, 64):
         x, y = torch.randn(n, features), torch.randint(classes, (n,))
         with _Counter() as counter:
             call(answer, model, x, y)
         counts.append(counter.count)
-    if counts[1] > 2 * counts[0]:
+    if counts[1] > 8 * counts[0]:
         raise Wrong(
             f"The norms are right. 4 samples took {counts[0]:,} operations and 64 took "
             f"{counts[1]:,}: there is a loop over samples. vmap asks once for all of them."
