@@ -501,6 +501,22 @@ EXERCISES = {
                 "order is reversed",
             ),
             WrongAnswer(
+                "the smaller size",
+                "def broadcast_shape(a, b):\n"
+                "    n = max(len(a), len(b))\n"
+                "    a = (1,) * (n - len(a)) + tuple(a)\n"
+                "    b = (1,) * (n - len(b)) + tuple(b)\n"
+                "    if any(i != j and 1 not in (i, j) for i, j in zip(a, b)):\n"
+                "        return None\n"
+                "    return tuple(min(i, j) for i, j in zip(a, b))\n",
+                "the other one counts",
+            ),
+            WrongAnswer(
+                "a list",
+                "def broadcast_shape(a, b):\n    return [max(i, j) for i, j in zip(a, b)]\n",
+                "Return a tuple or None",
+            ),
+            WrongAnswer(
                 "torch's error let through",
                 "def broadcast_shape(a, b):\n    return tuple(torch.broadcast_shapes(a, b))\n",
                 "Return None where",
@@ -606,6 +622,31 @@ EXERCISES = {
                 "lost its graph",
             ),
             WrongAnswer(
+                "absolute",
+                "def mean_squared_error(predictions, targets):\n"
+                "    if predictions.shape != targets.shape:\n"
+                '        raise ValueError("unequal")\n'
+                "    return (predictions - targets).abs().mean()\n",
+                "Leave the formula as it is",
+            ),
+            WrongAnswer(
+                "another exception",
+                "def mean_squared_error(predictions, targets):\n"
+                "    if predictions.shape != targets.shape:\n"
+                '        raise TypeError("unequal")\n'
+                "    return ((predictions - targets) ** 2).mean()\n",
+                "this raised TypeError",
+            ),
+            WrongAnswer(
+                "what torch refuses",
+                "def mean_squared_error(predictions, targets):\n"
+                "    try:\n"
+                "        return ((predictions - targets) ** 2).mean()\n"
+                "    except RuntimeError as error:\n"
+                "        raise ValueError(str(error))\n",
+                "every prediction was compared",
+            ),
+            WrongAnswer(
                 "a Python number",
                 "def mean_squared_error(predictions, targets):\n"
                 "    if predictions.shape != targets.shape:\n"
@@ -679,6 +720,17 @@ EXERCISES = {
                 "def average(a, b):\n"
                 "    return ((a.bfloat16() + b.bfloat16()) / 2).floor().to(torch.uint8)\n",
                 "cannot hold 509",
+            ),
+            WrongAnswer(
+                "int8",
+                "def average(a, b):\n"
+                "    return ((a.to(torch.int8) + b.to(torch.int8)) // 2).to(torch.uint8)\n",
+                "up to 510",
+            ),
+            WrongAnswer(
+                "a list",
+                "def average(a, b):\n    return ((a.int() + b.int()) // 2).tolist()\n",
+                "Return a tensor, got list",
             ),
             WrongAnswer(
                 "one number",
@@ -758,6 +810,13 @@ EXERCISES = {
                 "Return a tensor, got list",
             ),
             WrongAnswer(
+                "labels added",
+                "def count(labels, num_classes):\n"
+                "    counts = torch.zeros(num_classes, dtype=torch.int64)\n"
+                "    return counts.index_add_(0, labels, labels)\n",
+                "Compare counts.sum() with len(labels)",
+            ),
+            WrongAnswer(
                 "most frequent first",
                 "def count(labels, num_classes):\n"
                 "    counts = torch.bincount(labels, minlength=num_classes)\n"
@@ -820,6 +879,16 @@ EXERCISES = {
                 "transposed",
                 "def low_rank(x, p, q):\n    return (q.T @ (x @ p).T)\n",
                 "The result has shape",
+            ),
+            WrongAnswer(
+                "divided by the rank",
+                "def low_rank(x, p, q):\n    return (x @ p) @ q / p.shape[1]\n",
+                "The values are not those",
+            ),
+            WrongAnswer(
+                "a list",
+                "def low_rank(x, p, q):\n    return ((x @ p) @ q).tolist()\n",
+                "Return a tensor, got list",
             ),
             WrongAnswer(
                 "out of NumPy",
