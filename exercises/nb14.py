@@ -465,10 +465,14 @@ EXERCISES = {
     "14.1": Exercise(
         title="Write a backward pass by hand",
         minutes=8,
-        task="Complete `backward` in NumPy: the gradients of `loss = (error**2).sum() / len(x)` "
-        "with respect to w1, b1, w2 and b2, in this order, each in the shape of its parameter. "
+        task="Complete `backward` in NumPy: the gradients of the loss in its docstring with "
+        "respect to w1, b1, w2 and b2, in this order, each in the shape of its parameter. "
         "The check compares with autograd on random shapes, also for one sample.",
-        stub=f"{_BACKWARD}    ...\n    return dw1, db1, dw2, db2\n",
+        stub="def backward(x, y, w1, b1, w2, b2):\n"
+        '    """Return the gradients of loss with respect to w1, b1, w2 and b2.\n\n'
+        "    h = np.maximum(x @ w1 + b1, 0)\n"
+        "    loss = ((h @ w2 + b2 - y) ** 2).sum() / len(x)\n"
+        '    """\n    ...\n',
         answer="backward",
         test=test_backward,
         hints=(
@@ -476,7 +480,7 @@ EXERCISES = {
             "the last to the first; each gets one line.",
             "For C = A @ B the gradients are dC @ B.T for A and A.T @ dC for B. A bias is used by "
             "every sample, so its gradient is a sum.",
-            "Begin with out = 2 * error / len(x); then da = (out @ w2.T) * (a > 0).",
+            "Begin with out = 2 * (h @ w2 + b2 - y) / len(x), the gradient of what comes out.",
         ),
         solution=_backward(),
         wrong=(
