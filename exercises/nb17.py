@@ -1,0 +1,1069 @@
+"""Ask and check what 17_train_a_convolutional_network teaches."""
+
+import copy
+import inspect
+import math
+import statistics
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.exercises import Choice, Exercise, Number, Wrong, WrongAnswer
+
+PREDICTIONS = {
+    "17.p1": Choice(
+        question="Each validation digit moves by one pixel. What is left of the 96 of 100?",
+        options={
+            "about 95 of 100": "You see the same digit. The network sees 64 columns of numbers, "
+            "and most of them have changed.",
+            "about 80 of 100": "Neighboring pixels are alike, but each has weights of its own.",
+            "about half": "Right: moved strokes meet the weights of other places.",
+            "about 10 of 100": "That is chance. Some strokes are wide enough to survive one pixel.",
+        },
+    ),
+    "17.p2": Number(
+        question="A layer Conv2d(1, 8, 3, padding=1, bias=False) turns 8 × 8 pixels into 8 "
+        "channels of 8 × 8. Written as a matrix it has 64 × 512 entries. How many different "
+        "numbers, apart from 0, stand in it?",
+        unit="numbers",
+        notes=(
+            (0, 50, "One filter has nine numbers, and there is one filter for each channel."),
+            (50, 100, "You counted the parameters: eight filters of nine numbers."),
+            (100, 10_000, "About that many entries are not zero. They repeat."),
+            (10_000, 1e9, "That is a linear layer: every entry free, nothing shared."),
+        ),
+    ),
+    "17.p3": Choice(
+        question="The same shift by one pixel, and a network with two convolutions. "
+        "What does it keep?",
+        options={
+            "about all": "The map of a convolution moves along with the image. The layer that "
+            "reads the map looks at places.",
+            "about two thirds": "Right: the map moves along, and the last layer reads places.",
+            "about half": "That is the network without convolutions. Pooling saves a part.",
+        },
+    ),
+    "17.p4": Choice(
+        question="One digit is put into two batches with different company. In which mode are "
+        "its logits equal?",
+        options={
+            "in both": "In training mode BatchNorm takes mean and variance from the whole batch.",
+            "only in training": "It is the other way round: training mode looks at the batch.",
+            "only in evaluation": "Right: only stored statistics do not depend on the company.",
+            "in neither": "In evaluation mode every image is computed on its own.",
+        },
+    ),
+    "17.p5": Choice(
+        question="One change is drawn for each training image. Which one costs most on "
+        "unchanged digits?",
+        options={
+            "flipping": "Right: a mirrored 3 still carries the label 3, and no reader would "
+            "write it so.",
+            "shifting": "It costs little here. Shifted digits are harder, and still digits.",
+            "rotating": "Up to 15 degrees is what handwriting does anyway.",
+            "brightness": "The strokes keep their form.",
+            "contrast": "The strokes keep their form.",
+        },
+    ),
+    "17.p6": Choice(
+        question="Which ingredient, added alone, raises the accuracy on unchanged digits most?",
+        options={
+            "dropout": "It slows learning down, and 140 steps are few.",
+            "weight decay": "It keeps weights small. Small weights were not what was missing.",
+            "BatchNorm": "Right: the same 140 steps lead further.",
+            "shifting": "It makes the task harder. That pays on another test.",
+        },
+    ),
+}  # fmt: skip
+
+
+def _tensor(result, what):
+    if not isinstance(result, torch.Tensor):
+        missing = " Is a return missing?" if result is None else ""
+        raise Wrong(f"Return {what} as a tensor, got {type(result).__name__}.{missing}")
+    return result.detach()
+
+
+def _names_in(answer):
+    """Return the names that an answer uses, also inside comprehensions."""
+    todo, names = [getattr(inspect.unwrap(answer), "__code__", None)], set()
+    while todo:
+        code = todo.pop()
+        if code is not None:
+            names.update(code.co_names)
+            todo += [const for const in code.co_consts if inspect.iscode(const)]
+    return names
+
+
+# --- 17.1 -------------------------------------------------------------------------------
+
+# batch, channels in, channels out, height, width, height and width of the filter
+CONVOLUTIONS = ((1, 1, 1, 5, 5, 3, 3), (2, 2, 3, 4, 6, 3, 5), (1, 3, 2, 4, 7, 1, 3))
+
+
+def test_convolve(answer, call):
+    used = _names_in(answer) & {"conv2d", "Conv2d", "convolution", "conv3d", "conv1d"}
+    if used:
+        raise Wrong(
+            f"{used.pop()} is torch's own convolution. Write the sum yourself: move the image, "
+            "multiply by one number of the filter, add."
+        )
+    for batch, given, made, height, width, rows, columns in CONVOLUTIONS:
+        images = torch.rand(batch, given, height, width, dtype=torch.float64)
+        weight = torch.rand(made, given, rows, columns, dtype=torch.float64) - 0.3
+        kept = images.clone(), weight.clone()
+        got = _tensor(call(answer, images, weight, may_change=(0, 1)), "the channels")
+        if not torch.equal(images, kept[0]) or not torch.equal(weight, kept[1]):
+            raise Wrong("images and weight must stay as they are: sum into a tensor of your own.")
+        images, weight = kept
+        expected = F.conv2d(images, weight, padding=(rows // 2, columns // 2))
+        if got.shape != expected.shape:
+            raise Wrong(_wrong_shape(tuple(got.shape), tuple(expected.shape), images, weight))
+        if not torch.allclose(got.double(), expected, atol=1e-4):
+            raise Wrong(_wrong_sum(got.double(), expected, images, weight))
+
+
+def _wrong_shape(got, expected, images, weight):
+    rows, columns = weight.shape[2:]
+    said = (
+        f"Images {tuple(images.shape)} and weight {tuple(weight.shape)} give {expected}, got {got}."
+    )
+    if got == tuple(F.conv2d(images, weight).shape):
+        return f"{said} The image shrank: put {rows // 2} and {columns // 2} zeros around it."
+    if len(got) == 4 and got[:2] == expected[:2]:
+        return f"{said} Rows need {rows // 2} zeros on each side, columns {columns // 2}."
+    return f"{said} One channel for each filter, one map for each image."
+
+
+def _wrong_sum(got, expected, images, weight):
+    rows, columns = weight.shape[2] // 2, weight.shape[3] // 2
+    around = (columns, columns, rows, rows)
+    for why, other in (
+        ("The filter lies on the image as it is: torch does not flip it. "
+         "Only the convolution of mathematics does.",
+         lambda: F.conv2d(images, weight.flip(-1, -2), padding=(rows, columns))),
+        ("The image was continued from its opposite edge, as roll does. Outside are zeros.",
+         lambda: F.conv2d(F.pad(images, around, mode="circular"), weight)),
+        ("The edge pixels were repeated outward. Outside are zeros.",
+         lambda: F.conv2d(F.pad(images, around, mode="replicate"), weight)),
+        ("Only the first input channel arrived. Each filter has one part for each input "
+         "channel, and their results are added.",
+         lambda: F.conv2d(images[:, :1], weight[:, :1], padding=(rows, columns))),
+        ("Rows and columns of the filter are swapped.",
+         lambda: F.conv2d(images, weight.transpose(-1, -2), padding=(columns, rows))),
+        ("The products were averaged. A convolution adds them.", lambda: expected
+         / weight[0].numel()),
+    ):  # fmt: skip
+        other = other()
+        if other.shape == got.shape and torch.allclose(got, other, atol=1e-4):
+            return why
+    at = tuple((got - expected).abs().flatten(0).argmax().unsqueeze(0).tolist())
+    place = tuple(int(i) for i in torch.unravel_index(torch.tensor(at[0]), got.shape))
+    return (
+        f"Image {place[0]}, channel {place[1]}, row {place[2]}, column {place[3]} must be "
+        f"{expected[place]:.4f}, got {got[place]:.4f}. Compute this one number from the window "
+        "around it."
+    )
+
+
+# --- 17.2 -------------------------------------------------------------------------------
+
+SHIFTS = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+
+
+def _moved(images, dy, dx):
+    return F.pad(images, (dx, -dx, dy, -dy))
+
+
+def _which(results, images, move):
+    """Return for each image which of the nine shifts it got, or -1."""
+    found = torch.full((len(images),), -1)
+    for number, (dy, dx) in enumerate(SHIFTS):
+        same = (results - move(images, dy, dx)).abs().flatten(1).amax(1) < 1e-4
+        found[same & (found == -1)] = number
+    return found
+
+
+def test_random_shift(answer, call):
+    images = torch.rand(300, 1, 8, 8) + 0.1
+    kept = images.clone()
+    generator = torch.Generator().manual_seed(3)
+    got = _tensor(call(answer, images, generator, may_change=(0, 1)), "the shifted images")
+    if not torch.equal(images, kept):
+        raise Wrong(
+            "The images that went in have changed: the next epoch starts with shifted ones, and "
+            "they wander out of the picture. Write into a tensor of your own."
+        )
+    if got.shape != images.shape:
+        raise Wrong(f"The shape must stay {tuple(images.shape)}, got {tuple(got.shape)}.")
+    _look_at_shifts(got, images)
+    again = call(answer, images, torch.Generator().manual_seed(3), may_change=(0, 1))
+    if not torch.equal(got, _tensor(again, "the shifted images")):
+        raise Wrong(
+            "Two generators with the same seed gave two results: the run is not repeatable. "
+            "Every draw must come from the generator that was passed."
+        )
+    if torch.equal(got, call(answer, images, generator, may_change=(0, 1))):
+        raise Wrong(
+            "The second call drew the same shifts as the first, so every epoch sees the same "
+            "images. Draw on from the generator, and do not seed inside."
+        )
+
+
+def _look_at_shifts(got, images):
+    found = _which(got, images, _moved)
+    if (found == -1).any():
+        rolled = _which(got, images, lambda x, dy, dx: x.roll((dy, dx), (2, 3)))
+        if (rolled != -1).all():
+            raise Wrong(
+                "Ink that leaves on one side re-enters on the opposite one: roll goes in a "
+                "circle. Zeros must enter."
+            )
+        where = int((found == -1).nonzero()[0])
+        raise Wrong(
+            f"Image {where} is none of the nine shifted versions of itself. Move it by −1, 0 or 1 "
+            "row and −1, 0 or 1 column, with zeros entering."
+        )
+    seen = {SHIFTS[number] for number in found.tolist()}
+    if len(seen) == 1:
+        raise Wrong("300 images, one shift: the draw happened once for the whole batch.")
+    missing = [shift for shift in SHIFTS if shift not in seen]
+    if missing:
+        if all(dy == dx for dy, dx in seen):
+            raise Wrong("Rows and columns moved together: draw one number for each.")
+        dy, dx = missing[0]
+        raise Wrong(
+            f"None of 300 images moved by {dy} rows and {dx} columns. Draw both from −1, 0 and "
+            "1: the upper end of randint is left out."
+        )
+
+
+# --- 17.3 -------------------------------------------------------------------------------
+
+
+def _layers():
+    """Return (conv, bn, images): layers as they come out of a training."""
+    for conv, eps in (
+        (nn.Conv2d(2, 3, 3, padding=1, bias=False), 0.1),
+        (nn.Conv2d(3, 4, (3, 1), stride=2, bias=True), 1e-5),
+        (nn.Conv2d(4, 4, 3, padding=2, dilation=2, groups=2, bias=True), 1e-5),
+    ):
+        bn = nn.BatchNorm2d(conv.out_channels, eps=eps)
+        with torch.no_grad():
+            for tensor in (bn.weight, bn.bias, bn.running_mean):
+                tensor.copy_(torch.randn(conv.out_channels) + 0.2)
+            bn.running_var.copy_(torch.rand(conv.out_channels) * 3 + 0.2)
+            if conv.bias is not None:
+                conv.bias.copy_(torch.randn(conv.out_channels))
+        yield conv.eval(), bn.eval(), torch.randn(2, conv.in_channels, 7, 7)
+
+
+def test_fold(answer, call):
+    for conv, bn, images in _layers():
+        before = copy.deepcopy((conv.state_dict(), bn.state_dict()))
+        twins = copy.deepcopy((conv, bn))
+        folded = call(answer, conv, bn)
+        for layer, old in zip((conv, bn), before, strict=True):
+            if not all(torch.equal(old[name], now) for name, now in layer.state_dict().items()):
+                raise Wrong(
+                    f"The original {type(layer).__name__} has changed, and folding it again would "
+                    "scale it twice. Work on a copy."
+                )
+        if not isinstance(folded, nn.Conv2d):
+            missing = " Is a return missing?" if folded is None else ""
+            raise Wrong(f"Return one nn.Conv2d, got {type(folded).__name__}.{missing}")
+        _compare_folded(folded, *twins, images)
+
+
+@torch.no_grad()
+def _compare_folded(folded, conv, bn, images):
+    if folded.bias is None:
+        raise Wrong(
+            "The folded layer has no bias. BatchNorm subtracts a mean and adds its own bias: "
+            "both must live on, even if the convolution had none."
+        )
+    expected, kind = bn(conv(images)), folded.padding_mode
+    try:
+        got = folded(images)
+    except RuntimeError:
+        got = None
+    if got is None or got.shape != expected.shape or kind != conv.padding_mode:
+        raise Wrong(
+            f"The folded layer is {folded}; it must keep the sizes, stride, padding, dilation "
+            f"and groups of {conv}."
+        )
+    if not torch.allclose(got, expected, atol=1e-4, rtol=1e-4):
+        raise Wrong(_wrong_fold(folded, conv, bn, images, got))
+
+
+def _wrong_fold(folded, conv, bn, images, got):
+    bias = torch.zeros(conv.out_channels) if conv.bias is None else conv.bias
+    root, mean, gamma, beta = (
+        (bn.running_var + bn.eps).sqrt(), bn.running_mean, bn.weight, bn.bias
+    )  # fmt: skip
+    scale = gamma / root
+    per_channel = (-1, 1, 1, 1)
+    cases = (
+        ("BatchNorm divides by the root of variance + eps. Yours has no eps.",
+         gamma / bn.running_var.sqrt(), lambda s: beta + (bias - mean) * s),
+        ("BatchNorm divides by the root of the variance, not by the variance.",
+         gamma / (root * root), lambda s: beta + (bias - mean) * s),
+        ("The bias of the convolution passes through BatchNorm too: it is scaled with the rest.",
+         scale, lambda s: beta + bias - mean * s),
+        ("The running mean is missing: BatchNorm subtracts it first.",
+         scale, lambda s: beta + bias * s),
+        ("The convolution's own bias is missing.", scale, lambda s: beta - mean * s),
+        ("BatchNorm's weight is missing from the scale.", 1 / root,
+         lambda s: beta + (bias - mean) * s),
+        ("BatchNorm's bias is missing.", scale, lambda s: (bias - mean) * s),
+    )  # fmt: skip
+    twin = copy.deepcopy(conv)
+    for why, s, shift in cases:
+        twin.weight.copy_(conv.weight * s.view(per_channel))
+        twin.bias = nn.Parameter(shift(s))
+        if torch.allclose(twin(images), got, atol=1e-4, rtol=1e-4):
+            return why
+    if not torch.allclose(folded.weight, conv.weight * scale.view(per_channel), atol=1e-4):
+        return (
+            "The weights are scaled along the wrong dimension, or by the wrong factor. There is "
+            f"one factor for each output channel, dimension 0 of {tuple(conv.weight.shape)}; "
+            "broadcasting begins at the last one."
+        )
+    return "The weights are right. The bias must be beta + (bias − mean) · scale."
+
+
+# --- 17.4 -------------------------------------------------------------------------------
+
+
+def _network():
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(8, 3))
+    return model.requires_grad_(False).eval()
+
+
+@torch.no_grad()
+def _forward(model):
+    model.train()
+    model(torch.rand(4, 1, 4, 4))
+
+
+@torch.no_grad()
+def _nudge(model):
+    bias = model[3].bias
+    bias[1] = torch.nextafter(bias[1], torch.tensor(9.0))
+
+
+@torch.no_grad()
+def _swap(model):
+    model[0].weight.copy_(model[0].weight.flip(0))
+
+
+def _count(model):
+    model[1].num_batches_tracked += 1
+
+
+def _read(model):
+    model(torch.rand(4, 1, 4, 4))
+
+
+USES = {
+    "a forward pass in training mode": _forward,
+    "a change of the last digit of one bias": _nudge,
+    "two filters changing places": _swap,
+    "one more counted batch": _count,
+    "a forward pass in evaluation mode": _read,
+}
+
+
+def _snapshot(model):
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def test_moved(answer, call):
+    for what, use in USES.items():
+        model, seen = _network(), []
+
+        def watched(given, use=use, seen=seen):
+            seen.append(given)
+            use(given)
+
+        before = _snapshot(model)
+        got = call(answer, model, watched)
+        if len(seen) != 1 or seen[0] is not model:
+            raise Wrong(
+                f"use was called {len(seen)} times with this model; call use(model) once, "
+                "between the two looks, on the model itself."
+                if len(seen) != 1
+                else "use was called with another object. Call it with the model itself."
+            )
+        if isinstance(got, (str, dict)) or not hasattr(got, "__iter__"):
+            raise Wrong(f"Return a list of names, got {got!r}.")
+        after = _snapshot(model)
+        expected = [name for name in before if not torch.equal(before[name], after[name])]
+        got = [str(name) for name in got]
+        if sorted(got) != sorted(expected):
+            raise Wrong(f"After {what}: {_why_moved(answer, got, expected, model)}")
+
+
+def _why_moved(answer, got, expected, model):
+    missing = [name for name in expected if name not in got]
+    extra = [name for name in got if name not in expected]
+    said = f"moved are {', '.join(expected) or 'none'}; you found {', '.join(got) or 'none'}."
+    if extra:
+        return f"{said} {extra[0]} holds the same numbers as before."
+    if not missing:
+        return f"{said} Name each of them once."
+    parameters = dict(model.named_parameters())
+    names = _names_in(answer)
+    if all(name not in parameters for name in missing):
+        if "state_dict" not in names and "named_buffers" not in names:
+            return f"{said} Statistics are buffers, and named_parameters() leaves buffers out."
+        if got and "num_batches_tracked" not in str(missing):
+            return f"{said} Do not stop at the first one."
+    if got:
+        return f"{said} Do not stop at the first one."
+    if {"allclose", "isclose"} & names:
+        return f"{said} A small drift hides behind the tolerance of allclose: compare exactly."
+    if {"sum", "mean", "norm"} & names:
+        return f"{said} Two filters that change places have the same sum: compare place by place."
+    return (
+        f"{said} Before and after are two views of one tensor: state_dict() and "
+        "named_parameters() hand out the model's own tensors. Clone each one first."
+    )
+
+
+# --- 17.5 -------------------------------------------------------------------------------
+
+
+def _decide(differences, t, *, root=None, deviation=statistics.stdev):
+    n = len(differences)
+    if n < 2:
+        return "cannot tell"
+    mean = statistics.fmean(differences)
+    half = t * deviation(differences) / (root or math.sqrt(n))
+    return "helped" if mean - half > 0 else "hurt" if mean + half < 0 else "cannot tell"
+
+
+def _paired(a, b):
+    return [a[seed] - b[seed] for seed in a if seed in b]
+
+
+def _verdict(a, b, t):
+    return _decide(_paired(a, b), t)
+
+
+def _unpaired(a, b, t):
+    spread = math.sqrt(
+        statistics.variance(a.values()) / len(a) + statistics.variance(b.values()) / len(b)
+    )
+    gain = statistics.fmean(a.values()) - statistics.fmean(b.values())
+    return "helped" if gain > t * spread else "hurt" if gain < -t * spread else "cannot tell"
+
+
+def _by_order(a, b, t):
+    return _decide([x - y for x, y in zip(a.values(), b.values(), strict=False)], t)
+
+
+def _sign(value):
+    return "helped" if value > 0 else "hurt" if value < 0 else "cannot tell"
+
+
+MISTAKES = (
+    (lambda a, b, t: _sign(max(a.values()) - max(b.values())),
+     "Best against best compares two lucky seeds. Use every seed."),
+    (lambda a, b, t: _sign(statistics.fmean(_paired(a, b))),
+     "The means differ, as means always do. Without the spread there is no verdict."),
+    (lambda a, b, t: _sign(statistics.fmean(a.values()) - statistics.fmean(b.values())),
+     "The means differ, as means always do. Without the spread there is no verdict."),
+    (_unpaired, "Runs with the same seed belong together: subtract first, then look at the "
+     "spread of the differences."),
+    (_by_order, "The dictionaries list their seeds in different orders, and one seed is in one "
+     "of them only. Pair by seed, not by place."),
+    (lambda a, b, t: _decide(_paired(a, b), t, deviation=statistics.pstdev),
+     "The spread of n differences around their own mean divides by n − 1, not by n."),
+    (lambda a, b, t: _decide(_paired(a, b), 1.96),
+     "1.96 belongs to many runs. For few runs use t, which was passed."),
+    (lambda a, b, t: _decide(_paired(a, b), t, root=1.0),
+     "That is the spread of single runs. The mean of n runs spreads √n less."),
+)  # fmt: skip
+
+
+def _comparisons():
+    """Return (with, without, t) so that each mistake gives another verdict than the rule."""
+    base = {seed: 90.0 + 2.0 * seed for seed in range(5)}
+    t = 2.776
+
+    def plus(*gains):
+        return {seed: base[seed] + gain for seed, gain in enumerate(gains)}, base, t
+
+    half = t * statistics.stdev((-1, -0.5, 0, 0.5, 1)) / math.sqrt(5)
+    spread = (-1, -0.5, 0, 0.5, 1)
+    shuffled = dict(reversed(list(plus(1.1, 0.9, 1.0, 1.2, 0.8)[0].items())))
+    extra = {seed: base[seed] for seed in (2, 0, 4, 1)} | {7: 99.0, 3: base[3]}
+    noise = [torch.randn(()).item() for _ in range(5)]
+    return [
+        plus(1.1, 0.9, 1.0, 1.2, 0.8),
+        plus(-1.1, -0.9, -1.0, -1.2, -0.8),
+        plus(-3.0, 2.0, -1.0, -2.0, 3.0),
+        plus(*(0.95 * half + x for x in spread)),
+        plus(*(0.8 * half + x for x in spread)),
+        plus(*(1.3 * half + x for x in spread)),
+        plus(*(-1.3 * half + x for x in spread)),
+        plus(*(30 + x for x in spread)),
+        plus(*(-30 + x for x in spread)),
+        (shuffled, extra, t),
+        ({0: 95.0}, {0: 90.0}, math.inf),
+        plus(*(0.4 + x for x in noise)),
+        (
+            {seed: 90.0 + x for seed, x in enumerate(noise[:3])},
+            dict.fromkeys(range(3), 90.5),
+            4.303,
+        ),
+    ]
+
+
+def test_verdict(answer, call):
+    cases, answers = _comparisons(), []
+    for a, b, t in cases:
+        try:
+            got = call(answer, dict(a), dict(b), t)
+        except KeyError as error:
+            raise Wrong(
+                f"Seed {error} has a score in one dictionary only. Compare the seeds that "
+                "both have."
+            ) from None
+        except (statistics.StatisticsError, ZeroDivisionError):
+            raise Wrong(
+                "With one pair there is no spread, and nothing to divide by: answer 'cannot tell'."
+            ) from None
+        if got not in ("helped", "hurt", "cannot tell"):
+            raise Wrong(f"Answer 'helped', 'hurt' or 'cannot tell', got {got!r}.")
+        answers.append(got)
+    right = [_verdict(*case) for case in cases]
+    if answers == right:
+        return
+    for mistake, why in MISTAKES:
+        said = [_tried(mistake, case) for case in cases]
+        if all(guess in (None, got) for guess, got in zip(said, answers, strict=True)):
+            raise Wrong(why)
+    a, b, t = next(case for case, g, r in zip(cases, answers, right, strict=True) if g != r)
+    gains = ", ".join(f"{gain:+.2f}" for gain in _paired(a, b))
+    raise Wrong(
+        f"For differences of {gains} and t = {t:g} the answer is {_verdict(a, b, t)!r}, got "
+        f"{answers[cases.index((a, b, t))]!r}. Compute the interval mean ± t · spread / √n."
+    )
+
+
+def _tried(mistake, case):
+    try:
+        return mistake(*case)
+    except statistics.StatisticsError:  # one run has no spread: any answer agrees
+        return None
+
+
+EXERCISES = {
+    "17.1": Exercise(
+        title="Compute a convolution by hand",
+        minutes=10,
+        task="`images` (batch, in, height, width) and `weight` (out, in, rows, columns), rows and "
+        "columns odd. Return (batch, out, height, width): every filter summed over its window "
+        "and all input channels, zeros outside. The check compares with torch; its convolutions "
+        "are not allowed.",
+        stub="def convolve(images, weight):\n"
+        '    """Return one map for each image and filter, as large as the image."""\n'
+        "    ...\n",
+        answer="convolve",
+        test=test_convolve,
+        hints=(
+            "Pad with zeros, then add up moved copies: one for each place of the filter.",
+            "A filter of 3 × 5 needs 1 row and 2 columns of zeros on each side.",
+            "padded = torch.nn.functional.pad(images, (columns // 2, columns // 2, rows // 2, rows // 2))",
+        ),
+        solution="def convolve(images, weight):\n"
+        "    rows, columns = weight.shape[2:]\n"
+        "    height, width = images.shape[2:]\n"
+        "    around = (columns // 2, columns // 2, rows // 2, rows // 2)\n"
+        "    padded = torch.nn.functional.pad(images, around)\n"
+        "    total = 0\n"
+        "    for i in range(rows):\n"
+        "        for j in range(columns):\n"
+        "            moved = padded[:, :, i : i + height, j : j + width]\n"
+        "            total = total + torch.einsum('bchw,oc->bohw', moved, weight[:, :, i, j])\n"
+        "    return total\n",
+        wrong=(
+            WrongAnswer(
+                "filter flipped",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    height, width = images.shape[2:]\n"
+                "    padded = torch.nn.functional.pad(images, (columns // 2,) * 2 + (rows // 2,) * 2)\n"
+                "    total = 0\n"
+                "    for i in range(rows):\n"
+                "        for j in range(columns):\n"
+                "            moved = padded[:, :, i : i + height, j : j + width]\n"
+                "            part = weight[:, :, rows - 1 - i, columns - 1 - j]\n"
+                "            total = total + torch.einsum('bchw,oc->bohw', moved, part)\n"
+                "    return total\n",
+                "torch does not flip it",
+            ),
+            WrongAnswer(
+                "edges wrapped",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    total = 0\n"
+                "    for i in range(rows):\n"
+                "        for j in range(columns):\n"
+                "            moved = images.roll((rows // 2 - i, columns // 2 - j), (2, 3))\n"
+                "            total = total + torch.einsum('bchw,oc->bohw', moved, weight[:, :, i, j])\n"
+                "    return total\n",
+                "from its opposite edge",
+            ),
+            WrongAnswer(
+                "no zeros around",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    windows = images.unfold(2, rows, 1).unfold(3, columns, 1)\n"
+                "    return torch.einsum('bchwij,ocij->bohw', windows, weight)\n",
+                "The image shrank",
+            ),
+            WrongAnswer(
+                "rows and columns of zeros swapped",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    padded = torch.nn.functional.pad(images, (rows // 2,) * 2 + (columns // 2,) * 2)\n"
+                "    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)\n"
+                "    return torch.einsum('bchwij,ocij->bohw', windows, weight)\n",
+                "zeros on each side, columns",
+            ),
+            WrongAnswer(
+                "first input channel only",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    padded = torch.nn.functional.pad(images, (columns // 2,) * 2 + (rows // 2,) * 2)\n"
+                "    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)\n"
+                "    return torch.einsum('bhwij,oij->bohw', windows[:, 0], weight[:, 0])\n",
+                "Only the first input channel",
+            ),
+            WrongAnswer(
+                "averaged",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    padded = torch.nn.functional.pad(images, (columns // 2,) * 2 + (rows // 2,) * 2)\n"
+                "    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)\n"
+                "    total = torch.einsum('bchwij,ocij->bohw', windows, weight)\n"
+                "    return total / weight[0].numel()\n",
+                "were averaged",
+            ),
+            WrongAnswer(
+                "torch does it",
+                "def convolve(images, weight):\n"
+                "    return torch.nn.functional.conv2d(images, weight, padding='same')\n",
+                "torch's own convolution",
+            ),
+        ),
+    ),
+    "17.2": Exercise(
+        title="Shift each image by itself",
+        minutes=7,
+        task="This function moves the whole batch by one shift, and ink re-enters on the other "
+        "side. Repair it: each image draws its own shift by −1, 0 or 1 row and −1, 0 or 1 column, "
+        "zeros enter, equal generators give equal results, and `images` stays as it is.",
+        stub="def random_shift(images, generator):\n"
+        "    dy, dx = torch.randint(-1, 2, (2,), generator=generator).tolist()\n"
+        "    return images.roll((dy, dx), (2, 3))\n",
+        answer="random_shift",
+        test=test_random_shift,
+        hints=(
+            "Draw two numbers for each image, with the generator.",
+            "Put a border of one zero around all images. A shift is then a window of 8 × 8 that "
+            "begins at row 0, 1 or 2 and column 0, 1 or 2.",
+            "rows, columns = torch.randint(0, 3, (2, len(images)), generator=generator).tolist()",
+        ),
+        solution="def random_shift(images, generator):\n"
+        "    height, width = images.shape[2:]\n"
+        "    starts = torch.randint(0, 3, (len(images), 2), generator=generator).tolist()\n"
+        "    padded = torch.nn.functional.pad(images, (1, 1, 1, 1))\n"
+        "    moved = [p[:, i : i + height, j : j + width]\n"
+        "             for p, (i, j) in zip(padded, starts, strict=True)]\n"
+        "    return torch.stack(moved)\n",
+        wrong=(
+            WrongAnswer(
+                "rolled",
+                "def random_shift(images, generator):\n"
+                "    draws = torch.randint(-1, 2, (len(images), 2), generator=generator).tolist()\n"
+                "    return torch.stack([im.roll(d, (1, 2)) for im, d in zip(images, draws)])\n",
+                "re-enters on the opposite",
+            ),
+            WrongAnswer(
+                "one draw for the batch",
+                "def random_shift(images, generator):\n"
+                "    dy, dx = torch.randint(-1, 2, (2,), generator=generator).tolist()\n"
+                "    return torch.nn.functional.pad(images, (dx, -dx, dy, -dy))\n",
+                "300 images, one shift",
+            ),
+            WrongAnswer(
+                "in place",
+                "def random_shift(images, generator):\n"
+                "    draws = torch.randint(-1, 2, (len(images), 2), generator=generator).tolist()\n"
+                "    for image, (dy, dx) in zip(images, draws):\n"
+                "        image.copy_(torch.nn.functional.pad(image, (dx, -dx, dy, -dy)))\n"
+                "    return images\n",
+                "the next epoch starts with shifted ones",
+            ),
+            WrongAnswer(
+                "global generator",
+                "def random_shift(images, generator):\n"
+                "    draws = torch.randint(-1, 2, (len(images), 2)).tolist()\n"
+                "    return torch.stack(\n"
+                "        [torch.nn.functional.pad(im, (dx, -dx, dy, -dy)) for im, (dy, dx) in zip(images, draws)]\n"
+                "    )\n",
+                "not repeatable",
+            ),
+            WrongAnswer(
+                "seeded inside",
+                "def random_shift(images, generator):\n"
+                "    generator.manual_seed(0)\n"
+                "    draws = torch.randint(-1, 2, (len(images), 2), generator=generator).tolist()\n"
+                "    return torch.stack(\n"
+                "        [torch.nn.functional.pad(im, (dx, -dx, dy, -dy)) for im, (dy, dx) in zip(images, draws)]\n"
+                "    )\n",
+                "do not seed inside",
+            ),
+            WrongAnswer(
+                "diagonal only",
+                "def random_shift(images, generator):\n"
+                "    draws = torch.randint(-1, 2, (len(images),), generator=generator).tolist()\n"
+                "    return torch.stack(\n"
+                "        [torch.nn.functional.pad(im, (d, -d, d, -d)) for im, d in zip(images, draws)]\n"
+                "    )\n",
+                "Rows and columns moved together",
+            ),
+            WrongAnswer(
+                "upper end left out",
+                "def random_shift(images, generator):\n"
+                "    draws = torch.randint(-1, 1, (len(images), 2), generator=generator).tolist()\n"
+                "    return torch.stack(\n"
+                "        [torch.nn.functional.pad(im, (dx, -dx, dy, -dy)) for im, (dy, dx) in zip(images, draws)]\n"
+                "    )\n",
+                "the upper end of randint is left out",
+            ),
+        ),
+    ),
+    "17.3": Exercise(
+        title="Fold BatchNorm into a convolution",
+        minutes=8,
+        task="In evaluation mode BatchNorm multiplies and adds fixed numbers. Write "
+        "`fold(conv, bn)`: a new `nn.Conv2d` that computes what `bn(conv(x))` computes in "
+        "evaluation, for any stride, padding, dilation and groups, with or without a bias. Both "
+        "inputs stay as they are.",
+        stub="def fold(conv, bn):\n"
+        '    """Return one Conv2d equal to bn(conv(x)) in evaluation mode."""\n'
+        "    ...\n",
+        answer="fold",
+        test=test_fold,
+        hints=(
+            "bn computes (z − mean) / root(variance + eps) · weight + bias, for each channel.",
+            "A convolution scaled by 3 has weights and bias three times as large.",
+            "scale = bn.weight / (bn.running_var + bn.eps).sqrt()",
+        ),
+        solution="import copy\n\n\n"
+        "@torch.no_grad()\n"
+        "def fold(conv, bn):\n"
+        "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+        "    bias = 0 if conv.bias is None else conv.bias\n"
+        "    folded = copy.deepcopy(conv)\n"
+        "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+        "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
+        "    return folded\n",
+        wrong=(
+            WrongAnswer(
+                "no eps",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / bn.running_var.sqrt()\n"
+                "    bias = 0 if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "Yours has no eps",
+            ),
+            WrongAnswer(
+                "variance for its root",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps)\n"
+                "    bias = 0 if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "not by the variance",
+            ),
+            WrongAnswer(
+                "bias unscaled",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = 0 if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + bias - bn.running_mean * scale)\n"
+                "    return folded\n",
+                "passes through BatchNorm too",
+            ),
+            WrongAnswer(
+                "original changed",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = 0 if conv.bias is None else conv.bias\n"
+                "    conv.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    conv.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
+                "    return conv\n",
+                "The original Conv2d has changed",
+            ),
+            WrongAnswer(
+                "running mean forgotten",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = torch.zeros(conv.out_channels) if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + bias * scale)\n"
+                "    return folded\n",
+                "The running mean is missing",
+            ),
+            WrongAnswer(
+                "scaled along the columns",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = 0 if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.copy_(conv.weight * scale)\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "along the wrong dimension",
+            ),
+            WrongAnswer(
+                "no bias kept",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    return folded\n",
+                "has no bias",
+            ),
+            WrongAnswer(
+                "two layers",
+                "def fold(conv, bn):\n    return torch.nn.Sequential(conv, bn).eval()\n",
+                "Return one nn.Conv2d, got Sequential",
+            ),
+        ),
+    ),
+    "17.4": Exercise(
+        title="Find what moved",
+        minutes=5,
+        task="Write `moved(model, use)`: call `use(model)` once and return the names of all "
+        "parameters and buffers that hold other numbers afterwards. Every difference counts, "
+        "however small.",
+        stub="def moved(model, use):\n"
+        '    """Return the names of what use(model) changes."""\n'
+        "    ...\n",
+        answer="moved",
+        test=test_moved,
+        hints=(
+            "state_dict() names parameters and buffers together.",
+            "Its tensors are the model's own: the first look must copy them.",
+            "before = {name: tensor.clone() for name, tensor in model.state_dict().items()}",
+        ),
+        solution="def moved(model, use):\n"
+        "    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}\n"
+        "    use(model)\n"
+        "    after = model.state_dict()\n"
+        "    return [name for name in before if not torch.equal(before[name], after[name])]\n",
+        wrong=(
+            WrongAnswer(
+                "parameters only",
+                "def moved(model, use):\n"
+                "    before = {n: p.detach().clone() for n, p in model.named_parameters()}\n"
+                "    use(model)\n"
+                "    return [n for n, p in model.named_parameters()\n"
+                "            if not torch.equal(p, before[n])]\n",
+                "leaves buffers out",
+            ),
+            WrongAnswer(
+                "not cloned",
+                "def moved(model, use):\n"
+                "    before = model.state_dict()\n"
+                "    use(model)\n"
+                "    after = model.state_dict()\n"
+                "    return [n for n in before if not torch.equal(before[n], after[n])]\n",
+                "two views of one tensor",
+            ),
+            WrongAnswer(
+                "tolerance",
+                "def moved(model, use):\n"
+                "    before = {n: t.clone() for n, t in model.state_dict().items()}\n"
+                "    use(model)\n"
+                "    after = model.state_dict()\n"
+                "    return [n for n in before\n"
+                "            if not torch.allclose(before[n].double(), after[n].double())]\n",
+                "hides behind the tolerance",
+            ),
+            WrongAnswer(
+                "sums",
+                "def moved(model, use):\n"
+                "    before = {n: t.double().sum() for n, t in model.state_dict().items()}\n"
+                "    use(model)\n"
+                "    return [n for n, t in model.state_dict().items()\n"
+                "            if abs(t.double().sum() - before[n]) > 1e-12]\n",
+                "have the same sum",
+            ),
+            WrongAnswer(
+                "stops at the first",
+                "def moved(model, use):\n"
+                "    before = {n: t.clone() for n, t in model.state_dict().items()}\n"
+                "    use(model)\n"
+                "    for n, t in model.state_dict().items():\n"
+                "        if not torch.equal(before[n], t):\n"
+                "            return [n]\n"
+                "    return []\n",
+                "Do not stop at the first",
+            ),
+            WrongAnswer(
+                "use forgotten",
+                "import copy\n\n\n"
+                "def moved(model, use):\n"
+                "    before = copy.deepcopy(model.state_dict())\n"
+                "    after = model.state_dict()\n"
+                "    return [n for n in before if not torch.equal(before[n], after[n])]\n",
+                "call use(model) once",
+            ),
+        ),
+    ),
+    "17.5": Exercise(
+        title="Decide from seeds",
+        minutes=8,
+        task="`with_it` and `without` map seeds to scores; `t` is Student's quantile for the pairs. "
+        "Take the differences of the seeds that both have. The interval is mean ± t · spread / √n, "
+        "spread with n − 1. Return 'helped' above 0, 'hurt' below, else 'cannot tell', also for "
+        "one pair.",
+        stub="def verdict(with_it, without, t):\n"
+        '    """Return helped, hurt or cannot tell."""\n'
+        "    ...\n",
+        answer="verdict",
+        test=test_verdict,
+        hints=(
+            "Subtract first: what both runs of a seed share drops out of the difference.",
+            "Gains of 1.1, 0.9, 1.0, 1.2 and 0.8 over scores from 90 to 98 are a clear gain.",
+            "gains = [with_it[seed] - without[seed] for seed in with_it if seed in without]",
+        ),
+        solution="def verdict(with_it, without, t):\n"
+        "    seeds = [seed for seed in with_it if seed in without]\n"
+        "    if len(seeds) < 2:\n"
+        "        return 'cannot tell'\n"
+        "    gains = torch.tensor([with_it[s] - without[s] for s in seeds]).double()\n"
+        "    half = t * gains.std() / len(gains) ** 0.5\n"
+        "    if gains.mean() > half:\n"
+        "        return 'helped'\n"
+        "    return 'hurt' if gains.mean() < -half else 'cannot tell'\n",
+        wrong=(
+            WrongAnswer(
+                "best against best",
+                "def verdict(with_it, without, t):\n"
+                "    best, other = max(with_it.values()), max(without.values())\n"
+                "    return 'helped' if best > other else 'hurt' if best < other else 'cannot tell'\n",
+                "two lucky seeds",
+            ),
+            WrongAnswer(
+                "means only",
+                "def verdict(with_it, without, t):\n"
+                "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
+                "    mean = sum(gains) / len(gains)\n"
+                "    return 'helped' if mean > 0 else 'hurt' if mean < 0 else 'cannot tell'\n",
+                "Without the spread",
+            ),
+            WrongAnswer(
+                "unpaired",
+                "def verdict(with_it, without, t):\n"
+                "    if min(len(with_it), len(without)) < 2:\n"
+                "        return 'cannot tell'\n"
+                "    a = torch.tensor(list(with_it.values())).double()\n"
+                "    b = torch.tensor(list(without.values())).double()\n"
+                "    half = t * (a.var() / len(a) + b.var() / len(b)) ** 0.5\n"
+                "    gain = a.mean() - b.mean()\n"
+                "    return 'helped' if gain > half else 'hurt' if gain < -half else 'cannot tell'\n",
+                "same seed belong together",
+            ),
+            WrongAnswer(
+                "paired by place",
+                "def verdict(with_it, without, t):\n"
+                "    pairs = zip(with_it.values(), without.values())\n"
+                "    gains = torch.tensor([a - b for a, b in pairs]).double()\n"
+                "    if len(gains) < 2:\n"
+                "        return 'cannot tell'\n"
+                "    half = t * gains.std() / len(gains) ** 0.5\n"
+                "    mean = gains.mean()\n"
+                "    return 'helped' if mean > half else 'hurt' if mean < -half else 'cannot tell'\n",
+                "Pair by seed",
+            ),
+            WrongAnswer(
+                "seeds of one side only",
+                "def verdict(with_it, without, t):\n"
+                "    gains = torch.tensor([with_it[s] - without[s] for s in without]).double()\n"
+                "    if len(gains) < 2:\n"
+                "        return 'cannot tell'\n"
+                "    half = t * gains.std() / len(gains) ** 0.5\n"
+                "    mean = gains.mean()\n"
+                "    return 'helped' if mean > half else 'hurt' if mean < -half else 'cannot tell'\n",
+                "in one dictionary only",
+            ),
+            WrongAnswer(
+                "n for n - 1",
+                "def verdict(with_it, without, t):\n"
+                "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
+                "    gains = torch.tensor(gains).double()\n"
+                "    if len(gains) < 2:\n"
+                "        return 'cannot tell'\n"
+                "    half = t * gains.std(correction=0) / len(gains) ** 0.5\n"
+                "    mean = gains.mean()\n"
+                "    return 'helped' if mean > half else 'hurt' if mean < -half else 'cannot tell'\n",
+                "divides by n − 1",
+            ),
+            WrongAnswer(
+                "1.96",
+                "def verdict(with_it, without, t):\n"
+                "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
+                "    gains = torch.tensor(gains).double()\n"
+                "    if len(gains) < 2:\n"
+                "        return 'cannot tell'\n"
+                "    half = 1.96 * gains.std() / len(gains) ** 0.5\n"
+                "    mean = gains.mean()\n"
+                "    return 'helped' if mean > half else 'hurt' if mean < -half else 'cannot tell'\n",
+                "1.96 belongs to many runs",
+            ),
+            WrongAnswer(
+                "spread of single runs",
+                "def verdict(with_it, without, t):\n"
+                "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
+                "    gains = torch.tensor(gains).double()\n"
+                "    if len(gains) < 2:\n"
+                "        return 'cannot tell'\n"
+                "    half, mean = t * gains.std(), gains.mean()\n"
+                "    return 'helped' if mean > half else 'hurt' if mean < -half else 'cannot tell'\n",
+                "spread of single runs",
+            ),
+        ),
+    ),
+}
