@@ -140,6 +140,8 @@ def _why_shape(name, got, expected, samples):
             f"{name} has shape {got} and must have {expected}. One bias, {samples} users: its "
             "gradient is the sum over the samples."
         )
+    if got == (1, *expected):
+        return f"{name} has shape {got} and must have {expected}: sum without keepdims."
     return (
         f"{name} has shape {got} and must have {expected}: a gradient has the shape of what it "
         "belongs to. Look at which of the two factors needs .T."
@@ -153,6 +155,8 @@ def _why_gradient(name, got, expected, arrays):
         samples: f"{name} is {samples} times too large: the loss divides by the samples, so the "
         "gradient does too.",
         -1: f"{name} has the wrong sign: going against it, this climbs.",
+        1 / samples: f"{name} is {samples} times too small: the samples are added up, and the loss "
+        "has divided by their number already.",
         0.5: f"{name} is half of what it must be: the derivative of error**2 is 2 * error.",
         1 / outputs: f"{name} is {outputs} times too small: the loss divides by the number of "
         "samples, not by the number of entries.",
@@ -215,7 +219,10 @@ def _run_step(answer, call, w, target, lr):
     except (AttributeError, TypeError) as error:
         if "NoneType" not in str(error):
             raise
-        raise Wrong("w.grad is None until the first backward, and after `w = ...`.") from None
+        raise Wrong(
+            "w.grad is None before the first backward, and after it was cleared. Use it, and clear "
+            "it afterwards."
+        ) from None
 
 
 def _look_at_step(w, before, truth, summed, number):
@@ -315,8 +322,11 @@ def _run_untrained(answer, call, model, loss):
                 "autograd.grad refuses frozen parameters. Leave them out before you ask."
             ) from None
         raise
-    if not isinstance(got, list | tuple | set) or not all(isinstance(n, str) for n in got):
-        raise Wrong(f"Return a list of names, got {type(got).__name__}: {str(got)[:60]}.")
+    if not isinstance(got, list | tuple | set):
+        raise Wrong(f"Return a list of names, got {type(got).__name__}.")
+    for name in got:
+        if not isinstance(name, str):
+            raise Wrong(f"Return a list of names, got one with a {type(name).__name__} in it.")
     known = dict(model.named_parameters())
     for name in got:
         if name not in known:
@@ -489,6 +499,8 @@ EXERCISES = {
             WrongAnswer("first bias not summed", _backward(db1="da"), "One bias, 4 users"),
             WrongAnswer("last bias not summed", _backward(db2="out"), "One bias, 4 users"),
             WrongAnswer("sign", _backward(out="-2 * error / len(x)"), "this climbs"),
+            WrongAnswer("bias averaged", _backward(db2="out.mean(0)"), "added up"),
+            WrongAnswer("dimension kept", _backward(db1="da.sum(0, keepdims=True)"), "without keepdims"),
             WrongAnswer("the 2 forgotten", _backward(out="error / len(x)"), "2 * error"),
             WrongAnswer("mean over entries", _backward(out="2 * error / error.size"),
                         "not by the number of entries"),
@@ -542,7 +554,7 @@ EXERCISES = {
                         "still be a leaf"),
             WrongAnswer("cleared too early", f"{_STEP}    loss_fn(w).backward()\n"
                         "    w.grad = None\n    with torch.no_grad():\n        w -= lr * w.grad\n",
-                        "None until the first backward"),
+                        "Use it, and clear it afterwards"),
             WrongAnswer("no rate", f"{_STEP}    loss_fn(w).backward()\n    with torch.no_grad():\n"
                         "        w -= w.grad\n    w.grad = None\n", "w - lr * gradient is"),
         ),
@@ -595,6 +607,9 @@ EXERCISES = {
                         "    ps = list(model.parameters())\n"
                         "    torch.autograd.grad(loss, ps, allow_unused=True, retain_graph=True)\n"
                         "    return []\n", "Leave them out before"),
+            WrongAnswer("layers named", "def untrained(model, loss):\n"
+                        "    return [n for n, _ in model.layers.named_children()]\n",
+                        "is no name in model.named_parameters()"),
             WrongAnswer("tensors", "def untrained(model, loss):\n"
                         "    return list(model.parameters())\n", "a list of names"),
             WrongAnswer("all", f"{_NAMED}    return [n for n, _ in named]\n", "does get a gradient"),
