@@ -28,7 +28,7 @@ COMMANDS = {
     "lab": ("", "open the course in JupyterLab (more arguments go to JupyterLab)"),
     "test": ("test", "run every test and every notebook (more arguments go to pytest)"),
     "test-browser": ("test", "drive the course in JupyterLab and Chromium"),
-    "check": ("test", "lint and check the format of code and notebooks"),
+    "check": ("test", "lint code and notebooks; with --mutate, break them and see who notices"),
     "notebooks": ("test", "execute notebooks and store their outputs, for maintainers"),
     "new": ("test", "lay out a new notebook, for authors"),
     "bench": ("test", "measure the course's own tools and write benchmarks/RESULTS.md"),

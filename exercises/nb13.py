@@ -620,6 +620,24 @@ EXERCISES = {
                 "a mask has no place",
             ),
             WrongAnswer(
+                "another error",
+                "def to_tensor(array):\n"
+                "    if isinstance(array, np.ma.MaskedArray):\n"
+                "        raise TypeError('masked')\n"
+                "    dtype = np.float32 if array.dtype.kind == 'f' else np.int64\n"
+                "    return torch.from_numpy(np.array(array, dtype=dtype, order='C'))\n",
+                "must raise ValueError; yours raised TypeError",
+            ),
+            WrongAnswer(
+                "one row for all",
+                "def to_tensor(array):\n"
+                "    dtype = np.float32 if array.dtype.kind == 'f' else np.int64\n"
+                "    if 0 in array.strides:\n"
+                "        return torch.from_numpy(np.array(array[:1], dtype=dtype)).expand(array.shape)\n"
+                "    return torch.from_numpy(np.array(array, dtype=dtype, order='C'))\n",
+                "its elements share bytes",
+            ),
+            WrongAnswer(
                 "returns an array",
                 "def to_tensor(array):\n    return np.array(array, dtype=np.float32)\n",
                 "Expected a torch.Tensor",
@@ -678,7 +696,13 @@ EXERCISES = {
                 "no detach",
                 "def overlaps(tensor, array):\n"
                 "    return np.shares_memory(tensor.numpy(), array)\n",
-                "Detach it first",
+                "your function raised RuntimeError. A tensor that requires grad",
+            ),
+            WrongAnswer(
+                "a number",
+                "def overlaps(tensor, array):\n"
+                "    return int(np.shares_memory(tensor.detach().numpy(), array))\n",
+                "expected True or False",
             ),
         ),
     ),

@@ -613,5 +613,5 @@ def test_check_runs_every_lint_and_reports_the_first_failure(monkeypatch):
         return codes[command]
 
     monkeypatch.setattr(check.subprocess, "call", call)
-    assert check.main() == 2
+    assert check.main([]) == 2
     assert ran == ["a", "b", "c"]

@@ -16,11 +16,18 @@ def commands(root: Path) -> list[list[str]]:
     return [[sys.executable, "-m", *command] for command in found]
 
 
-def main() -> int:
-    """Run all of them, also after a failure; return the first exit code that is not 0."""
+def main(arguments: list[str]) -> int:
+    """Run all of them, also after a failure; return the first exit code that is not 0.
+
+    With ``--mutate`` run the mutations instead, which take minutes.
+    """
+    if "--mutate" in arguments:
+        from tools import mutate
+
+        return mutate.main([each for each in arguments if each != "--mutate"])
     codes = [subprocess.call(command, cwd=ROOT) for command in commands(ROOT)]
     return next((code for code in codes if code), 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
