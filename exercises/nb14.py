@@ -602,7 +602,7 @@ EXERCISES = {
                         "the graph is freed"),
             WrongAnswer("unused not allowed", f"{_NAMED}"
                         "    grads = torch.autograd.grad(loss, [p for _, p in named])\n"
-                        "    return []\n", "allow_unused=True"),
+                        "    return []\n", "gives None for it"),
             WrongAnswer("frozen asked", "def untrained(model, loss):\n"
                         "    ps = list(model.parameters())\n"
                         "    torch.autograd.grad(loss, ps, allow_unused=True, retain_graph=True)\n"
