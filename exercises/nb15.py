@@ -782,7 +782,7 @@ EXERCISES = {
         task="`update` is called after every epoch. Keep the model's whole state when the loss is "
         "the lowest so far; of two equal losses the earlier stays, and nan never wins. `restore` "
         "brings that state back, also after more training.",
-        stub=_best("..."),
+        stub=_best('"""Keep the state if this loss is the lowest so far."""', "..."),
         answer="BestWeights",
         test=test_best_weights,
         hints=(
