@@ -19,6 +19,17 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def settings(environment) -> dict[str, str]:
+    """Return the variables that JupyterLab and its kernels start with.
+
+    Kernels run the course's startup file, unless the reader has one, and come from this
+    environment, not from a user-wide installation.
+    """
+    own = environment.get("PYTHONSTARTUP")
+    startup = own or str(ROOT / "tools" / "kernel_startup.py")
+    return {"PYTHONSTARTUP": startup, "JUPYTER_PREFER_ENV_PATH": "1"}
+
+
 def _farewell(arguments: list[str]) -> str:
     """Return the last line before JupyterLab takes over this terminal."""
     if any(argument.split("=")[0].endswith("no-browser") for argument in arguments):
@@ -73,7 +84,7 @@ def main(arguments: list[str]) -> int:
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     command = lab_command(folder, arguments, port=free_port(), is_root=is_root)
     print(_farewell(arguments), flush=True)
-    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # this environment's kernel, not a user-wide one
+    os.environ.update(settings(os.environ))
     if os.name != "nt":
         os.execv(command[0], command)
     try:

@@ -152,11 +152,14 @@ def server(tmp_path_factory):
     prepare_fonts()
     signal.signal(signal.SIGTERM, _stop)
     with environment(home) as progress, log.open("wb") as out:
-        env = os.environ | {
-            "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-            "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
-            "JUPYTER_PREFER_ENV_PATH": "1",
-        }
+        env = (
+            os.environ
+            | lab.settings({})
+            | {
+                "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+                "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+            }
+        )
         process = subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
     try:

@@ -166,6 +166,9 @@ def test_a_killed_kernel_and_a_reload_lose_no_progress(reader, server):
     reader.page.evaluate("jupyterapp.commands.execute('docmanager:save')")
     reader.page.reload()
     reader.open()
+    reader.run(place)  # too early: the new kernel knows no name
+    shown = reader.outputs(place).last.inner_text()
+    assert "`progress` is made by the cell that begins with `import os`" in shown
     reader.run(reader.index("import numpy as np"))
     reader.run(reader.index('predict("13.p1")'))
     assert "Your guess: 0.0" in reader.outputs(reader.index('predict("13.p1")')).inner_text()
