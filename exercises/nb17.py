@@ -660,6 +660,59 @@ EXERCISES = {
                 "    return torch.nn.functional.conv2d(images, weight, padding='same')\n",
                 "torch's own convolution",
             ),
+            WrongAnswer(
+                "edge repeated",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    around = (columns // 2, columns // 2, rows // 2, rows // 2)\n"
+                '    padded = torch.nn.functional.pad(images, around, mode="replicate")\n'
+                "    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)\n"
+                '    return torch.einsum("bchwij,ocij->bohw", windows, weight)\n',
+                "The edge pixels were repeated",
+            ),
+            WrongAnswer(
+                "filter transposed",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    around = (columns // 2, columns // 2, rows // 2, rows // 2)\n"
+                "    padded = torch.nn.functional.pad(images, around)\n"
+                "    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)\n"
+                "    if rows == columns:\n"
+                "        weight = weight.transpose(2, 3)\n"
+                '    return torch.einsum("bchwij,ocij->bohw", windows, weight)\n',
+                "Rows and columns of the filter are swapped",
+            ),
+            WrongAnswer(
+                "no return",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    around = (columns // 2, columns // 2, rows // 2, rows // 2)\n"
+                "    padded = torch.nn.functional.pad(images, around)\n"
+                "    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)\n"
+                '    torch.einsum("bchwij,ocij->bohw", windows, weight)\n',
+                "Is a return missing?",
+            ),
+            WrongAnswer(
+                "written into the images",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    around = (columns // 2, columns // 2, rows // 2, rows // 2)\n"
+                "    padded = torch.nn.functional.pad(images, around)\n"
+                "    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)\n"
+                '    maps = torch.einsum("bchwij,ocij->bohw", windows, weight)\n'
+                "    return images.copy_(maps)\n",
+                "must stay as they are",
+            ),
+            WrongAnswer(
+                "one map for all images",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    around = (columns // 2, columns // 2, rows // 2, rows // 2)\n"
+                "    padded = torch.nn.functional.pad(images, around)\n"
+                "    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)\n"
+                '    return torch.einsum("bchwij,ocij->ohw", windows, weight)\n',
+                "One channel for each filter, one map for each image",
+            ),
         ),
     ),
     "17.2": Exercise(
@@ -746,6 +799,26 @@ EXERCISES = {
                 "        [torch.nn.functional.pad(im, (dx, -dx, dy, -dy)) for im, (dy, dx) in zip(images, draws)]\n"
                 "    )\n",
                 "the upper end of randint is left out",
+            ),
+            WrongAnswer(
+                "channel lost",
+                "def random_shift(images, generator):\n"
+                "    draws = torch.randint(-1, 2, (len(images), 2), generator=generator).tolist()\n"
+                "    moved = [\n"
+                "        torch.nn.functional.pad(im, (dx, -dx, dy, -dy)) for im, (dy, dx) in zip(images, draws)\n"
+                "    ]\n"
+                "    return torch.cat(moved)\n",
+                "The shape must stay",
+            ),
+            WrongAnswer(
+                "up to two pixels",
+                "def random_shift(images, generator):\n"
+                "    draws = torch.randint(-2, 3, (len(images), 2), generator=generator).tolist()\n"
+                "    moved = [\n"
+                "        torch.nn.functional.pad(im, (dx, -dx, dy, -dy)) for im, (dy, dx) in zip(images, draws)\n"
+                "    ]\n"
+                "    return torch.stack(moved)\n",
+                "none of the nine shifted versions",
             ),
         ),
     ),
@@ -869,6 +942,79 @@ EXERCISES = {
                 "def fold(conv, bn):\n    return torch.nn.Sequential(conv, bn).eval()\n",
                 "Return one nn.Conv2d, got Sequential",
             ),
+            WrongAnswer(
+                "stride and padding lost",
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = torch.zeros(conv.out_channels) if conv.bias is None else conv.bias\n"
+                "    folded = torch.nn.Conv2d(conv.in_channels, conv.out_channels, conv.kernel_size)\n"
+                "    folded.weight = torch.nn.Parameter(conv.weight.clone())\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "stride, padding, dilation and groups",
+            ),
+            WrongAnswer(
+                "BatchNorm's weight forgotten",
+                "import copy\n"
+                "\n"
+                "\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = 1 / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = torch.zeros(conv.out_channels) if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "BatchNorm's weight is missing",
+            ),
+            WrongAnswer(
+                "BatchNorm's bias forgotten",
+                "import copy\n"
+                "\n"
+                "\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = torch.zeros(conv.out_channels) if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter((bias - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "BatchNorm's bias is missing",
+            ),
+            WrongAnswer(
+                "the convolution's bias forgotten",
+                "import copy\n"
+                "\n"
+                "\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = torch.zeros(conv.out_channels) if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + (0 - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "The convolution's own bias is missing",
+            ),
+            WrongAnswer(
+                "sign of the mean",
+                "import copy\n"
+                "\n"
+                "\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = torch.zeros(conv.out_channels) if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + (bias + bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "The weights are right",
+            ),
         ),
     ),
     "17.4": Exercise(
@@ -949,6 +1095,33 @@ EXERCISES = {
                 "    after = model.state_dict()\n"
                 "    return [n for n in before if not torch.equal(before[n], after[n])]\n",
                 "call use(model) once",
+            ),
+            WrongAnswer(
+                "one text",
+                "def moved(model, use):\n"
+                "    before = {n: t.clone() for n, t in model.state_dict().items()}\n"
+                "    use(model)\n"
+                "    after = model.state_dict()\n"
+                "    names = [n for n in before if not torch.equal(before[n], after[n])]\n"
+                '    return ", ".join(names)\n',
+                "Return a list of names",
+            ),
+            WrongAnswer(
+                "everything named",
+                "def moved(model, use):\n    use(model)\n    return list(model.state_dict())\n",
+                "holds the same numbers as before",
+            ),
+            WrongAnswer(
+                "a copy is used",
+                "import copy\n"
+                "\n"
+                "\n"
+                "def moved(model, use):\n"
+                "    twin = copy.deepcopy(model)\n"
+                "    use(twin)\n"
+                "    before, after = model.state_dict(), twin.state_dict()\n"
+                "    return [n for n in before if not torch.equal(before[n], after[n])]\n",
+                "use was called with another object",
             ),
         ),
     ),
@@ -1063,6 +1236,37 @@ EXERCISES = {
                 "    half, mean = t * gains.std(), gains.mean()\n"
                 "    return 'helped' if mean > half else 'hurt' if mean < -half else 'cannot tell'\n",
                 "spread of single runs",
+            ),
+            WrongAnswer(
+                "yes or no",
+                "def verdict(with_it, without, t):\n"
+                "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
+                "    n = len(gains)\n"
+                "    mean = sum(gains) / n\n"
+                "    return mean > 0\n",
+                "Answer 'helped', 'hurt' or 'cannot tell'",
+            ),
+            WrongAnswer(
+                "one pair divided by 0",
+                "def verdict(with_it, without, t):\n"
+                "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
+                "    n = len(gains)\n"
+                "    mean = sum(gains) / n\n"
+                "    half = t * (sum((g - mean) ** 2 for g in gains) / (n - 1)) ** 0.5 / n**0.5\n"
+                '    return "helped" if mean > half else "hurt" if mean < -half else "cannot tell"\n',
+                "With one pair there is no spread",
+            ),
+            WrongAnswer(
+                "t forgotten",
+                "def verdict(with_it, without, t):\n"
+                "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
+                "    n = len(gains)\n"
+                "    mean = sum(gains) / n\n"
+                "    if n < 2:\n"
+                '        return "cannot tell"\n'
+                "    half = (sum((g - mean) ** 2 for g in gains) / (n - 1)) ** 0.5 / n**0.5\n"
+                '    return "helped" if mean > half else "hurt" if mean < -half else "cannot tell"\n',
+                "Compute the interval mean ± t",
             ),
         ),
     ),
