@@ -15,11 +15,13 @@ import ast
 import getpass
 import re
 import socket
+from functools import cache
 from html import unescape
 from pathlib import Path
 
 import nbformat
 
+from helpers import glossary
 from helpers._paths import ROOT
 
 IGNORE, RAISES, OLD_API = "nbval-ignore-output", "raises-exception", "teaches-old-api"
@@ -465,6 +467,37 @@ def plain_words(path, nb):
     return found
 
 
+def one_word_for_each_idea(path, nb):
+    """Find words for which the glossary has another one.
+
+    Why: a reader who meets a second word looks for a second thing. A word in parentheses in the
+    glossary's last column has other meanings too, so it is no finding; neither are quotations,
+    code and titles of linked works.
+    """
+    return [
+        f"{_where(path, number)} says {word!r}; the glossary's word is {term!r}"
+        for number, cell in enumerate(nb.cells, 1)
+        if cell.cell_type == "markdown"
+        for word, term in other_words(cell.source)
+    ]
+
+
+def other_words(text):
+    """Return (word, term) for each word in a text that the glossary replaces by a term."""
+    own = _own_words(text)
+    return [
+        (hit.group(), term)
+        for word, term in _replaced()
+        for hit in re.finditer(rf"(?<![\w-]){re.escape(word)}(?:e?s)?(?![\w-])", own, re.IGNORECASE)
+    ]
+
+
+@cache
+def _replaced():
+    listed = re.compile(r"(?:^|,)\s*([^,()]+?)\s*(?=,|$)")
+    return [(word, term.name) for term in glossary.load() for word in listed.findall(term.not_said)]
+
+
 def plain_text(text):
     """Return what a text says that a reader of the course should not meet."""
     words = sorted({hit.group().lower() for hit in BANNED_WORD.finditer(_own_words(text))})
@@ -668,6 +701,7 @@ LINTS = (
     facts_line,
     parts_in_order,
     plain_words,
+    one_word_for_each_idea,
     current_api,
     numbers_have_an_origin,
     binary_sizes,
