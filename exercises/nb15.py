@@ -160,7 +160,7 @@ def _about_velocities(velocities, theirs, optimizer, rate, momentum, step):
         return
     if torch.equal(first, torch.zeros_like(first)):
         raise Wrong(
-            "The velocities are still zero after the step: yesterday's velocity is lost. "
+            "The caller's velocities are still zero after the step: yesterday's velocity is lost. "
             "`v = ...` gives the name v to a new tensor; change v in place, as v.mul_ does."
         )
     if step == 1 and torch.allclose(first, (1 - momentum) * right, atol=1e-5):
@@ -232,9 +232,9 @@ def _forward(model, x, call):
 
 
 def _about_scale(model):
-    if any(p.shape == (1,) for p in model.parameters()):
+    if any(p.numel() == 1 for p in model.parameters()):
         return
-    if any(b.shape == (1,) for b in model.buffers()):
+    if any(b.numel() == 1 for b in model.buffers()):
         raise Wrong(
             "scale is a buffer: it is saved and moves with the model, and no optimizer "
             "trains it. What trains is a torch.nn.Parameter."
@@ -270,12 +270,14 @@ def _about_layers(model, depth, width):
 
 def _about_output(model, x, y):
     linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
-    scale = next(p for p in model.parameters() if p.shape == (1,))
+    scale = next(p for p in model.parameters() if p.numel() == 1)
+    expected = x
     with torch.no_grad():
-        scale.fill_(2.0)
         for layer in linears:
-            x = (x @ layer.weight.t() + layer.bias).clamp(min=0)
-    if torch.allclose(y, x, atol=1e-6):
+            expected = (expected @ layer.weight.t() + layer.bias).clamp(min=0)
+        scale.fill_(2.0)
+        twice = model(x)
+    if torch.allclose(y, expected, atol=1e-6) and torch.allclose(twice, 2 * expected, atol=1e-6):
         return
     raise Wrong(
         "The result is another one than before the repair. Keep forward as it was: relu after "
@@ -445,6 +447,14 @@ def _evaluated(answer, call, model, images, labels):
                 "batches may be a generator, which has no length. Count the examples as they come."
             ) from None
         raise
+    except RuntimeError as error:
+        if "size of tensor" in str(error):
+            raise Wrong(
+                "Predictions and labels of the last batch differ in length. argmax(0) goes over "
+                "the examples, and stays silent as long as a batch has as many examples as "
+                "classes. The classes are dimension 1."
+            ) from None
+        raise
     if len(model.modes) < len(_SIZES):
         raise Wrong(f"The model saw {len(model.modes)} of {len(_SIZES)} batches. Score them all.")
     return result
@@ -528,8 +538,8 @@ def _true_losses():
 
 def test_losses(answer, call):
     for name in _LOSSES:
-        if not _is_number(answer[name]):
-            raise Wrong(f"“{name}” needs a number, got {answer[name]!r}.")
+        if not _is_number(answer[name]) or not math.isfinite(answer[name]):
+            raise Wrong(f"“{name}” needs a finite number, got {answer[name]!r}.")
     for name, right in zip(_LOSSES, _true_losses(), strict=True):
         value = answer[name]
         if not abs(value - right) <= 0.006:
@@ -905,6 +915,11 @@ EXERCISES = {
                 "a backward that never comes",
             ),
             WrongAnswer(
+                "argmax over the examples",
+                _evaluate(_WEIGHTED, "(logits.argmax(0) == labels).sum().item()", _SHARES),
+                "argmax(0) goes over the examples",
+            ),
+            WrongAnswer(
                 "argmax(0)",
                 _evaluate(
                     _WEIGHTED,
@@ -978,7 +993,9 @@ EXERCISES = {
                 "counts the true class alone",
             ),
             WrongAnswer("never 0", _losses_source(0.693, 0.31, 2.303, 0.5), "certain and right"),
-            WrongAnswer("words", _losses_source('"ln 2"', 0.0, 2.303, 0.5), "needs a number"),
+            WrongAnswer(
+                "words", _losses_source('"ln 2"', 0.0, 2.303, 0.5), "needs a finite number"
+            ),
         ),
     ),
 }

@@ -357,12 +357,16 @@ def _stop_button(stop: threading.Event) -> Any:
 
 
 def _how_to_stop() -> str:
-    other = "the button or " if _takes_presses() else ""
-    return f"To stop early: {other}“Interrupt the kernel” (■). What was logged is kept."
+    button = "the button or, where it does not react, " if _takes_presses() else ""
+    return f"To stop early: {button}“Interrupt the kernel” (■). What was logged is kept."
 
 
 def _takes_presses() -> bool:
-    """Tell whether the kernel hears a button while a cell runs: ipykernel 7 does, by subshells."""
+    """Tell whether the kernel can hear a button while a cell runs.
+
+    ipykernel 7 has subshells for that, and JupyterLab sends presses there; other front ends may
+    not, and an older kernel hears the press when the cell is done.
+    """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return bool(getattr(getattr(shell, "kernel", None), "_supports_kernel_subshells", False))
