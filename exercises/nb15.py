@@ -293,7 +293,9 @@ def _about_training(model, x):
     y.sum().backward()
     still = [name for name, p in model.named_parameters() if p.grad is None]
     if still:
-        raise Wrong(f"backward left {still[0]} without a gradient: forward does not use it.")
+        raise Wrong(
+            f"backward left {still[0]} without a gradient: forward does not use it, or detaches it."
+        )
 
 
 # --- 15.3 -------------------------------------------------------------------------------
@@ -706,6 +708,21 @@ EXERCISES = {
                 "has no gradient",
             ),
             WrongAnswer(
+                "half a step",
+                _sgd("v.mul_(momentum).add_(p.grad)", "p.sub_(lr * v / 2)"),
+                "After step 1 the first parameter starts",
+            ),
+            WrongAnswer(
+                "ones in place of None",
+                _sgd(
+                    "g = torch.ones_like(p) if p.grad is None else p.grad",
+                    "v.mul_(momentum).add_(g)",
+                    "p.sub_(lr * v)",
+                    skip=False,
+                ),
+                "The parameter without a gradient moved",
+            ),
+            WrongAnswer(
                 "momentum forgotten",
                 _sgd("v.copy_(p.grad)", "p.sub_(lr * v)"),
                 "After step 2 the velocity starts",
@@ -774,6 +791,49 @@ EXERCISES = {
                 "tuple",
                 _deep(f"tuple({_LAYERS})", "self.scale = torch.nn.Parameter(torch.ones(1))"),
                 "torch.nn.ModuleList is the list",
+            ),
+            WrongAnswer(
+                "no bias",
+                _deep(
+                    f"torch.nn.ModuleList({_LAYERS.replace('width)', 'width, bias=False)')})",
+                    "self.scale = torch.nn.Parameter(torch.ones(1))",
+                ),
+                "parameters() finds",
+            ),
+            WrongAnswer(
+                "no module",
+                _deep(
+                    f"torch.nn.ModuleList({_LAYERS})",
+                    "self.scale = torch.nn.Parameter(torch.ones(1))",
+                ).replace("(torch.nn.Module)", ""),
+                "inherit from it",
+            ),
+            WrongAnswer(
+                "no return",
+                _deep(
+                    f"torch.nn.ModuleList({_LAYERS})",
+                    "self.scale = torch.nn.Parameter(torch.ones(1))",
+                    _DEEP_FORWARD.replace("return ", ""),
+                ),
+                "forward must return a tensor",
+            ),
+            WrongAnswer(
+                "detached result",
+                _deep(
+                    f"torch.nn.ModuleList({_LAYERS})",
+                    "self.scale = torch.nn.Parameter(torch.ones(1))",
+                    _DEEP_FORWARD.replace("self.scale * x", "(self.scale * x).detach()"),
+                ),
+                "has no graph",
+            ),
+            WrongAnswer(
+                "detached layers",
+                _deep(
+                    f"torch.nn.ModuleList({_LAYERS})",
+                    "self.scale = torch.nn.Parameter(torch.ones(1))",
+                    _DEEP_FORWARD.replace("layer(x)", "layer(x.detach())"),
+                ),
+                "does not use it",
             ),
             WrongAnswer(
                 "no relu",
@@ -847,6 +907,31 @@ EXERCISES = {
                 "highest wins",
                 _COPY + _best("if self.state is None or loss > self.loss:", _KEEP),
                 "better when it is lower",
+            ),
+            WrongAnswer(
+                "rounded",
+                _best(
+                    "if loss < self.loss:",
+                    "    self.loss = loss",
+                    "    self.state = {k: t.half() for k, t in model.state_dict().items()}",
+                ),
+                "those of no epoch",
+            ),
+            WrongAnswer(
+                "no restore",
+                _COPY + _best("if loss < self.loss:", _KEEP, restore=""),
+                "restore is missing",
+            ),
+            WrongAnswer(
+                "back at once",
+                _COPY
+                + _best(
+                    "if loss < self.loss:",
+                    _KEEP,
+                    "elif self.state:",
+                    "    model.load_state_dict(self.state)",
+                ),
+                "update changed the model",
             ),
             WrongAnswer(
                 "strict keys",
@@ -951,6 +1036,16 @@ EXERCISES = {
                 "of 4 batches",
             ),
             WrongAnswer(
+                "sum of losses",
+                _evaluate(_WEIGHTED, _RIGHT, "total, correct / count"),
+                "Expected the mean loss over all examples",
+            ),
+            WrongAnswer(
+                "text",
+                _evaluate(_WEIGHTED, _RIGHT, 'total / count, f"{correct / count:.0%}"'),
+                "must be a float",
+            ),
+            WrongAnswer(
                 "loss only",
                 _evaluate(_WEIGHTED, _RIGHT, "total / count"),
                 "Expected two floats",
@@ -993,6 +1088,17 @@ EXERCISES = {
                 "counts the true class alone",
             ),
             WrongAnswer("never 0", _losses_source(0.693, 0.31, 2.303, 0.5), "certain and right"),
+            WrongAnswer(
+                "a quarter", _losses_source(0.25, 0.0, 2.303, 0.5), "Logits near 0 give each class"
+            ),
+            WrongAnswer(
+                "ten for two", _losses_source(2.303, 0.0, 2.303, 0.5), "There are two classes here"
+            ),
+            WrongAnswer(
+                "a tenth of the first",
+                _losses_source(0.693, 0.0, 2.303, 0.23),
+                "the target's entropy",
+            ),
             WrongAnswer(
                 "words", _losses_source('"ln 2"', 0.0, 2.303, 0.5), "needs a finite number"
             ),
