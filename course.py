@@ -32,6 +32,7 @@ COMMANDS = {
     "notebooks": ("test", "execute notebooks and store their outputs, for maintainers"),
     "new": ("test", "lay out a new notebook, for authors"),
     "bench": ("test", "measure the course's own tools and write benchmarks/RESULTS.md"),
+    "gpu-check": ("test", "run on a CUDA device what needs one, and keep what it measured"),
     "doctor": ("", "say what this machine lacks, each with its fix"),
 }
 

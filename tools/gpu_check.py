@@ -1,0 +1,169 @@
+"""Run on a CUDA device what no other machine can run, and keep what it measured.
+
+    python3 course.py gpu-check
+
+Runs the tests that need CUDA, then every notebook, and writes ``reference/<kind>.json`` with
+what each claim measured. It takes at most eight minutes: notebooks that no longer fit are named
+in the file. Without a device nothing is written.
+"""
+
+import argparse
+import datetime
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import nbformat
+
+from helpers._paths import ROOT
+from helpers.device import describe_machine
+from tools import notebooks as tool
+from tools.kernel import execute
+
+FOLDER = ROOT / "reference"
+TESTS = ROOT / "tests" / "test_cuda.py"
+LIMIT = 8 * 60.0
+_OUTCOMES = """
+import json as _json
+from helpers import claims as _claims
+print(_json.dumps({o.claim.id: {"met": o.met, "values": dict(o.values)}
+                   for o in _claims.report().outcomes}))
+"""
+
+
+def run_tests(path=TESTS, *, timeout):
+    """Run a file of tests; return how many passed, failed and were skipped.
+
+    Returns
+    -------
+    dict of str to int
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", str(path), f"--junitxml={report}"]
+        subprocess.run(command, cwd=ROOT, timeout=timeout, check=False)
+        if not report.is_file():
+            return {"passed": 0, "failed": 1, "skipped": 0}
+        counts = ET.parse(report).getroot().find("testsuite").attrib
+    failed = int(counts["failures"]) + int(counts["errors"])
+    skipped = int(counts["skipped"])
+    return {
+        "passed": int(counts["tests"]) - failed - skipped,
+        "failed": failed,
+        "skipped": skipped,
+    }
+
+
+def run_notebook(path, *, timeout):
+    """Execute a notebook; return its seconds, its error if any, and what its claims measured."""
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError
+
+    nb = nbformat.read(path, as_version=4)
+    nb.cells.append(nbformat.v4.new_code_cell(_OUTCOMES))
+    began, error, outcomes = time.monotonic(), None, {}
+    try:
+        execute(nb, path.parent, timeout=max(1, int(timeout)))
+        outcomes = json.loads(nb.cells[-1].outputs[-1].text)
+    except CellTimeoutError:
+        error = "a cell ran out of time"
+    except CellExecutionError as raised:
+        error = f"{raised.ename}: {raised.evalue}"[:200]
+    return {"seconds": round(time.monotonic() - began, 1), "error": error, "claims": outcomes}
+
+
+def run_notebooks(paths, *, seconds):
+    """Execute notebooks in order until the time is used up.
+
+    Returns
+    -------
+    (dict, list of str)
+        What each gave, and the names of those that were left out.
+    """
+    deadline, found, left = time.monotonic() + seconds, {}, []
+    for path in paths:
+        rest = deadline - time.monotonic()
+        if rest <= 0:
+            left.append(path.stem)
+            continue
+        found[path.stem] = run_notebook(path, timeout=rest)
+    return found, left
+
+
+def file_name(kind):
+    """Return the name of the file for a kind of device.
+
+    Examples
+    --------
+    >>> file_name("NVIDIA H200")
+    'nvidia-h200.json'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-") + ".json"
+
+
+def collect(paths, *, seconds=LIMIT):
+    """Run everything and return what is stored."""
+    import torch
+
+    began = time.monotonic()
+    machine = describe_machine()
+    tests = run_tests(timeout=seconds)
+    done, left = run_notebooks(paths, seconds=seconds - (time.monotonic() - began))
+    return {
+        "kind": machine.kind,
+        "torch": machine.torch,
+        "numpy": machine.numpy,
+        "cuda": torch.version.cuda,
+        "date": datetime.date.today().isoformat(),
+        "tests": tests,
+        "notebooks": done,
+        "left out": left,
+    }
+
+
+def problems(result):
+    """Return what went wrong, one sentence each."""
+    tests = result["tests"]
+    found = [f"{tests['failed']} tests failed"] if tests["failed"] else []
+    found += [f"{tests['skipped']} tests were skipped"] if tests["skipped"] else []
+    for name, one in result["notebooks"].items():
+        found += [f"{name}: {one['error']}"] if one["error"] else []
+        found += [
+            f"{name}: {id} does not hold here"
+            for id, claim in one["claims"].items()
+            if claim["met"] is False
+        ]
+    return found + [f"{name} was left out: no time was left" for name in result["left out"]]
+
+
+def main(argv=None):
+    """Check this machine's CUDA device; return 0, 1 if something failed, 2 without a device."""
+    import torch
+
+    parser = argparse.ArgumentParser(prog="course.py gpu-check")
+    parser.add_argument("names", nargs="*", help="how notebooks' names start, such as 22")
+    options = parser.parse_args(argv)
+    if not torch.cuda.is_available():
+        print(
+            "No CUDA device can be used here, so nothing was checked or written; "
+            "`python3 course.py doctor` says what is missing.",
+            file=sys.stderr,
+        )
+        return 2
+    result = collect(tool.find(options.names))
+    FOLDER.mkdir(exist_ok=True)
+    target = FOLDER / file_name(result["kind"])
+    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    found = problems(result)
+    for line in found:
+        print(line)
+    print(f"written: {target.relative_to(ROOT)}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
