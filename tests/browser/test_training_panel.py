@@ -15,6 +15,22 @@ with training.watch(2000, "step") as live:
         live.log(loss=1 / (n + 1))
 print("logged", len(live["loss"]), "last", f"{live['loss'][-1]:.4g}")"""
 
+# Looks at every frame for a while: how many there were, in how many the picture was missing, and
+# how many heights the output had.
+FRAMES = """async picture => {
+  const output = document.querySelector('.jp-Cell .jp-OutputArea');
+  const heights = new Set();
+  let frames = 0, blank = 0;
+  for (const start = performance.now(); performance.now() - start < 1200; frames++) {
+    await new Promise(requestAnimationFrame);
+    const shown = output.querySelector(picture);
+    const drawn = shown && shown.getBoundingClientRect().height > 100 && shown.complete !== false;
+    blank += drawn ? 0 : 1;
+    heights.add(Math.round(output.getBoundingClientRect().height));
+  }
+  return {frames, blank, heights: heights.size};
+}"""
+
 
 @pytest.fixture(scope="module")
 def panel(server, browser):
@@ -47,6 +63,12 @@ def test_the_curve_grows_while_the_loop_runs(panel):
     assert shown.locator("svg polyline").count() >= 2
 
 
+def test_it_never_flickers_or_jumps(panel):
+    seen = panel.page.evaluate(FRAMES, ".mp-view svg")
+    assert seen["frames"] > 20
+    assert (seen["blank"], seen["heights"]) == (0, 1)
+
+
 @pytest.mark.parametrize("theme", ["JupyterLab Dark", "JupyterLab Light"])
 def test_it_can_be_read_while_it_runs(panel, theme):
     panel.theme(theme)
@@ -66,5 +88,42 @@ def test_a_key_on_the_button_stops_it_and_the_rest_runs(panel):
     assert f"{1 / done:.4g}" in shown.locator("td").all_inner_texts()
     assert shown.get_by_role("button", name="Stop").count() == 0
     assert shown.locator("img").count() == 1
+    assert panel.problems() == []
+    assert panel.exceptions == []
+
+
+def test_an_interrupt_of_the_kernel_stops_it_too(panel):
+    panel.write(0, SOURCE.replace("logged", "kept"))
+    panel.select(0)
+    panel._start("notebook:run-cell")
+    shown = panel.cell(0)
+    shown.locator("strong", has_text=re.compile(r"^Step \d\d+ of")).wait_for()
+    panel._start("notebook:interrupt-kernel")
+    shown.get_by_text(re.compile(r"^kept \d+ last")).wait_for(timeout=10_000)
+    text = shown.inner_text()
+    kept, done = re.search(r"kept (\d+)", text)[1], re.search(r"after step (\d+) of", text)[1]
+    assert int(kept) - int(done) in (0, 1)  # the value of the broken round is kept
+    assert panel.problems() == []
+
+
+def test_without_widgets_the_same_output_changes_in_place(panel):
+    hidden = "import sys\nsys.modules['ipywidgets'] = None\n"
+    panel.write(0, hidden + SOURCE.replace("2000", "150").replace("logged", "still"))
+    panel.select(0)
+    panel._start("notebook:run-cell")
+    shown = panel.cell(0)
+    steps = []
+    for _ in range(2):
+        head = shown.locator("strong", has_text=re.compile(r"^Step \d+ of 150"))
+        head.wait_for()
+        steps.append(int(head.inner_text().split()[1]))
+        assert shown.locator("img").count() == 1
+        panel.page.wait_for_timeout(700)
+    assert steps[0] < steps[1]
+    seen = panel.page.evaluate(FRAMES, ".mp-view img")
+    assert (seen["blank"], seen["heights"]) == (0, 1), seen
+    assert shown.get_by_role("button", name="Stop").count() == 0
+    shown.get_by_text("still 150 last 0.006667").wait_for(timeout=20_000)
+    assert shown.locator("strong", has_text="All 150 steps ran").count() == 1
     assert panel.problems() == []
     assert panel.exceptions == []
