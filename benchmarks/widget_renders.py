@@ -2,7 +2,7 @@
 
 from benchmarks import Finding
 from helpers import timing
-from helpers.widgets import sharing, strides
+from helpers.widgets import broadcasting, graph, sharing, strides
 
 
 def measure() -> list[Finding]:
@@ -10,6 +10,8 @@ def measure() -> list[Finding]:
     found = []
     for module, states in (
         (strides, [strides.StrideState(operation, 5) for operation in strides.OPERATIONS]),
+        (broadcasting, [broadcasting.BroadcastState("3, 1, 4", "2, 4", "a + b")]),
+        (graph, [graph.GraphState(preset, graph.steps(preset)) for preset in graph.PRESETS]),
         (sharing, [sharing.SharingState(c, sharing.SIDES[0]) for c in sharing.CONVERSIONS]),
     ):
         largest = max(states, key=lambda state, module=module: len(module.render(state).parts))

@@ -16,7 +16,7 @@ import sys
 from helpers._paths import ROOT
 from helpers.device import describe_machine
 
-MODULES = ("imports", "memory_tracking", "timing_verdicts", "widget_renders", "notebooks")
+MODULES = ("imports", "memory_tracking", "timing_verdicts", "widget_renders", "redraw", "notebooks")
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 STORE = ROOT / "benchmarks" / "results.json"
 

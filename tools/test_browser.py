@@ -45,7 +45,9 @@ def main(arguments):
     if find_chromium() is None:
         print(MISSING, file=sys.stderr)
         return 2
-    command = [sys.executable, "-m", "pytest", "tests/browser", *(arguments or ["-q"])]
+    named = any(argument.startswith("tests/") for argument in arguments)
+    where = [] if named else ["tests/browser"]
+    command = [sys.executable, "-m", "pytest", *where, *(arguments or ["-q"])]
     pictures = Path(tempfile.mkdtemp(prefix="measured-pytorch-screenshots-"))
     try:
         with tempfile.TemporaryDirectory(prefix="measured-pytorch-") as home:
