@@ -2,18 +2,18 @@
 
 The untouched state is the run by nbval, which also checks that nothing was recorded.
 One execution answers one option of every prediction; the first also solves every exercise.
+
+Two files run these tests, each on half of the notebooks, so that two workers share them.
 """
 
 import importlib
 import json
 from itertools import zip_longest
-from types import SimpleNamespace
 
 import nbformat
 import pytest
-from sample_notebooks import code, notebook
 
-from helpers.exercises import Choice, Exercise, Number
+from helpers.exercises import Choice
 from tools import notebooks as tool
 from tools import reader
 from tools.kernel import execute
@@ -25,9 +25,15 @@ def module_of(path):
     return importlib.import_module(f"exercises.nb{path.stem[:2]}")
 
 
-def with_exercises():
+def half(number):
+    """Return a ``pytest_generate_tests`` for every second notebook, from the first or the second."""
     names = [path for path in NOTEBOOKS if (tool.ROOT / f"exercises/nb{path.stem[:2]}.py").exists()]
-    return pytest.mark.parametrize("path", names, ids=lambda path: path.stem)
+
+    def pytest_generate_tests(metafunc):
+        if "path" in metafunc.fixturenames:
+            metafunc.parametrize("path", names[number::2], ids=lambda path: path.stem)
+
+    return pytest_generate_tests
 
 
 def read(path):
@@ -46,7 +52,6 @@ def shown_by(nb, call, id):
     return " ".join(" ".join(texts).split())
 
 
-@with_exercises()
 def test_notebook_and_module_agree(path):
     assert reader.differences(read(path), module_of(path)) == []
 
@@ -86,7 +91,6 @@ def assert_judged(nb, kept, guesses, module):
             assert " ".join(asked.options[guess].split()) in shown_by(nb, "reveal", id)
 
 
-@with_exercises()
 def test_every_solution_passes_and_the_progress_says_so(path, solved):
     nb, kept, guesses, _ = solved(path)
     module = module_of(path)
@@ -95,7 +99,6 @@ def test_every_solution_passes_and_the_progress_says_so(path, solved):
     assert_judged(nb, kept, guesses, module)
 
 
-@with_exercises()
 def test_every_other_option_is_stored_and_answered(path, solved, tmp_path):
     module, (_, kept, _, _) = module_of(path), solved(path)
     tries = {
@@ -108,7 +111,6 @@ def test_every_other_option_is_stored_and_answered(path, solved, tmp_path):
         assert_judged(*run(nb, path, tmp_path / str(n)), guesses, module)
 
 
-@with_exercises()
 def test_cells_run_twice_in_a_new_kernel_lose_nothing(path, solved):
     _, before, guesses, home = solved(path)
     _, after = run(reader.each_cell_twice(read(path)), path, home)
@@ -116,80 +118,3 @@ def test_cells_run_twice_in_a_new_kernel_lose_nothing(path, solved):
         id: record["best"] for id, record in before.items()
     }
     assert {id: after[id]["guess"] for id in guesses} == {id: before[id]["guess"] for id in guesses}
-
-
-# The tools themselves, on a small module --------------------------------------------------
-
-EXERCISE = Exercise(
-    title="Double", minutes=1, task="Return 2x.", answer="double", test=lambda answer, call: None,
-    stub="def double(x):\n    ...\n", solution="def double(x):\n    return 2 * x\n",
-    hints=("a", "b", "c"),
-)  # fmt: skip
-MODULE = SimpleNamespace(
-    PREDICTIONS={
-        "99.p1": Choice(question="?", options={"0": "no", "it's 1": "yes"}),
-        "99.p2": Number(question="?", unit="bytes", notes=((0, 4, "few"), (4, 9, "many"))),
-    },
-    EXERCISES={"99.1": EXERCISE},
-)
-STUB = 'def double(x):\n    ...\n\ncheck("99.1", double)'
-
-
-def sample():
-    return notebook(
-        code('predict("99.p1")'), code('reveal("99.p1", 1)'),
-        code('predict("99.p2", guess=...)'), code('reveal("99.p2", 1)'), code(STUB),
-    )  # fmt: skip
-
-
-def test_guesses_are_every_option_or_low_high_and_right():
-    choice, number = MODULE.PREDICTIONS.values()
-    assert reader.guesses_of(choice) == ["0", "it's 1"]
-    assert reader.guesses_of(number, truth=8) == [0.001, 1e15, 8]
-    assert reader.guesses_of(Number(question="?", among=12), truth=8) == [0, 12, 8]
-
-
-def test_guesses_replace_what_stood_in_the_call():
-    nb = reader.with_guesses(sample(), {"99.p1": "it's 1", "99.p2": 4.0})
-    assert nb.cells[0].source == 'predict("99.p1", guess="it\'s 1")'
-    assert nb.cells[2].source == 'predict("99.p2", guess=4.0)'
-    assert nb.cells[1].source == 'reveal("99.p1", 1)'
-
-
-def test_a_solution_takes_the_place_of_its_stub():
-    nb = reader.with_solutions(sample(), MODULE.EXERCISES)
-    assert nb.cells[4].source == 'def double(x):\n    return 2 * x\n\ncheck("99.1", double)'
-
-
-def test_a_stub_may_be_two_lines_above_its_check():
-    nb = sample()
-    nb.cells[4].source = STUB.replace("\n\n", "\n\n\n")
-    assert reader.differences(nb, MODULE) == []
-    assert "return 2 * x" in reader.with_solutions(nb, MODULE.EXERCISES).cells[4].source
-
-
-def test_each_code_cell_stands_twice_under_its_own_id():
-    nb = reader.each_cell_twice(sample())
-    assert len(nb.cells) == len({cell.id for cell in nb.cells}) == 10
-    nbformat.validate(nb)
-
-
-def test_a_notebook_that_agrees_with_its_module_has_no_differences():
-    assert reader.differences(sample(), MODULE) == []
-
-
-@pytest.mark.parametrize(
-    ("place", "source", "words"),
-    [
-        (0, "1", "the notebook calls predict for ['99.p2']"),
-        (0, 'predict("99.p2")', "calls predict for ['99.p2', '99.p2']"),
-        (1, "1", "calls reveal for ['99.p2']"),
-        (4, "1", "calls check for []"),
-        (4, STUB.replace("...", "pass"), "no cell holds the stub of 99.1"),
-        (4, STUB.replace("\n\n", "\n"), "no cell holds the stub of 99.1"),
-    ],
-)
-def test_a_difference_is_found_and_named(place, source, words):
-    nb = sample()
-    nb.cells[place].source = source
-    assert any(words in finding for finding in reader.differences(nb, MODULE))
