@@ -57,14 +57,19 @@ PREDICTIONS = {
         },
     ),
     "21.p5": Number(
-        question="Six programs fail on a GPU or measure nothing there. For how many does one step "
-        "on the meta device raise?",
-        unit="programs",
+        question="Six models train on the CPU, and on a GPU something goes wrong. For how many does "
+        "one step on the meta device raise?",
+        unit="models",
         among=6,
         notes=(
-            (0, 1, "One is refused: elementwise and linear operations do compare devices."),
-            (1, 2, "Right. The meta device is polite to the others."),
-            (2, 7, "Fewer: lookups and products accept a CPU tensor beside a meta tensor."),
+            (
+                0,
+                2,
+                "Some are refused: linear layers compare devices, and a gradient cannot travel "
+                "back from meta.",
+            ),
+            (2, 3, "Right. The meta device is polite to the others."),
+            (3, 7, "Fewer: lookups and products accept a CPU tensor beside a meta tensor."),
         ),
     ),
     "21.p6": Choice(
@@ -489,7 +494,8 @@ EXERCISES = {
         "`driver` means that nvidia-smi did not answer. `visible_devices` is CUDA_VISIBLE_DEVICES, "
         "None where it is not set. `FLOORS` has the oldest driver for each major CUDA.",
         stub="FLOORS = {11: 450, 12: 525, 13: 580}\n\n\n"
-        "def diagnose(version_cuda, driver, visible_devices, device_count, arch_ok):\n    ...\n",
+        "def diagnose(version_cuda, driver, visible_devices, device_count, arch_ok):\n"
+        '    """Return the first cause that applies."""\n    ...\n',
         answer="diagnose",
         test=test_diagnose,
         hints=(

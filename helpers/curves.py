@@ -62,6 +62,10 @@ def plot_curves(
         ends.append((name, values[-1], colors[kind]))
         rows += [(name, f"{n:,}", f"{points[n]:.2g}") for n in sizes]
     axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
+    ticks = sorted({n for points in series.values() for n in points})
+    if len(ticks) <= 8:  # few sizes: name them, instead of powers between them
+        axes.set_xticks(ticks, [f"{n:,}" for n in ticks])
+        axes.set_xticks([], minor=True)
     plotting._label_ends(axes, max(max(points) for points in series.values()), ends)
     plotting._caption(figure, caption)
     return Chart(figure, message, ("curve", "size", "value"), tuple(rows))

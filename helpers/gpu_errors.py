@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Mapping
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from helpers.table import Table
@@ -54,6 +58,17 @@ class Explanation:
         return Table(["", ""], self._rows())._repr_html_()
 
 
+_PROGRAM = """
+import json, sys, torch
+from torch.utils import data
+said = {}
+for line in json.loads(sys.argv[1]):
+    try:
+        said[line] = ["", str(eval(line))]
+    except Exception as error:
+        said[line] = [type(error).__name__, str(error)]
+print(json.dumps(said))
+"""
 _ISSUES = "https://github.com/"
 TABLE = (
     Entry(
@@ -237,6 +252,38 @@ def explain(error: BaseException | str) -> Explanation:
         f"the table has no error like {text[:60]!r}; read the last line of its traceback, and look "
         "for that line among the issues of PyTorch"
     )
+
+
+def without_gpu(lines: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Run expressions in a new process that sees no CUDA device.
+
+    CUDA_VISIBLE_DEVICES is set to the empty text there; an Apple GPU cannot be hidden. Warnings
+    are dropped.
+
+    Parameters
+    ----------
+    lines : sequence of str
+        Expressions; ``torch`` and ``data``, its loaders, are imported.
+
+    Returns
+    -------
+    dict of str to (str, str)
+        For each line the type of its error, or the empty text, and what it said or returned.
+
+    Raises
+    ------
+    subprocess.CalledProcessError
+        If a line ends the process.
+
+    Examples
+    --------
+    >>> without_gpu(["torch.cuda.max_memory_allocated()", "1 / 0"])
+    {'torch.cuda.max_memory_allocated()': ('', '0'), '1 / 0': ('ZeroDivisionError', 'division ...
+    """
+    env = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "-W", "ignore", "-c", _PROGRAM, json.dumps(list(lines))]
+    done = subprocess.run(command, env=env, capture_output=True, check=True, text=True)
+    return {line: (kind, text) for line, (kind, text) in json.loads(done.stdout).items()}
 
 
 def table() -> Table:

@@ -12,6 +12,7 @@ def test_a_row_for_each_point_and_both_axes_logarithmic():
     assert chart.rows == (("a", "10", "0.5"), ("a", "100", "0.25"), ("b", "10", "3e-07"))
     assert (chart.axes.get_xscale(), chart.axes.get_yscale()) == ("log", "log")
     assert {text.get_text() for text in chart.axes.texts} == {"a", "b"}
+    assert [text.get_text() for text in chart.axes.get_xticklabels()] == ["10", "100"]
     assert repr(chart).startswith("It falls\ncurve  size  value")
 
 

@@ -38,6 +38,7 @@ FAULTS = [
     ("named device", "torch.Generator('cuda')"),
     ("one vendor", "device = 'cuda' if torch.cuda.is_available() else 'cpu'"),
     ("one vendor", "torch.device('cuda' if torch.cuda.is_available() else 'cpu')"),
+    ("one vendor", "d = torch.device('cuda') if a.is_available() else torch.device('cpu')"),
     ("one vendor", "d = 'cuda' if a.is_available() else 'mps' if b.is_available() else 'cpu'"),
     ("raises without it", "torch.cuda.synchronize()"),
     ("raises without it", "torch.mps.empty_cache()"),
@@ -79,6 +80,8 @@ HARMLESS = [
     "kind = 'cuda' if name == 'b' else 'no'\nname = 'cuda'",
     "if device.type == 'cuda':\n    torch.cuda.synchronize()",
     "if torch.cuda.is_available():\n    device = 'cuda'",
+    "times = copies(device) if device.type == 'cuda' else None",
+    "names = {'cuda': 'card' if torch.cuda.is_available() else 'none'}",
     "gpu = torch.cuda.is_available()\nif gpu:\n    x = x.cuda()",
     "peak = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None",
     "torch.cuda.is_available() and torch.cuda.synchronize()",
@@ -94,6 +97,7 @@ HARMLESS = [
         "class A:\n    def _s(self):\n        torch.cuda.synchronize()\n"
         "    def f(self):\n        if torch.cuda.is_available():\n            self._s()"
     ),
+    "with gpu_setup.stand_in_card((8, 0)):\n    torch.cuda.get_device_capability()",
     "torch.cuda.manual_seed_all(0)",
     "except_ = torch.cuda.OutOfMemoryError",
     "torch.float64",
@@ -184,6 +188,7 @@ def test_a_notebook_is_read_cell_by_cell_and_what_it_shows_on_purpose_is_left_ou
         {"cell_type": "markdown", "source": ["model.cuda()"], "metadata": {}},
         {"cell_type": "code", "source": ["x = 1\n", "model.cuda()"], "metadata": {}},
         {"cell_type": "code", "source": ["x.cuda()"], "metadata": {"tags": ["teaches-old-api"]}},
+        {"cell_type": "code", "source": ["x.cuda()\n\n", 'check("21.3", x)'], "metadata": {}},
         {"cell_type": "code", "source": ["%%bash\n", "x.cuda()"], "metadata": {}},
     ]
     path = tmp_path / "a.ipynb"

@@ -1,9 +1,7 @@
 """Texts of errors are recognized: those raised here by raising them, the others as recorded."""
 
 import io
-import os
 import subprocess
-import sys
 
 import pytest
 import torch
@@ -34,32 +32,17 @@ RAISED = {
     "torch.zeros(3)[torch.tensor([3])]": ("index on the CPU",),
     "torch.ones(3) + torch.ones(3, device='meta')": ("two devices",),
 }
-PROGRAM = """
-import json, sys, torch
-texts = {}
-for line in json.loads(sys.argv[1]):
-    try:
-        texts[line] = repr(eval(line))
-    except Exception as error:
-        texts[line] = f"{type(error).__name__}: {error}"
-print(json.dumps(texts))
-"""
 
 
 @pytest.fixture(scope="module")
 def raised():
-    import json
-
-    env = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, json.dumps(list(RAISED))]
-    done = subprocess.run(command, env=env, capture_output=True, check=True, text=True)
-    return json.loads(done.stdout)
+    return gpu_errors.without_gpu(list(RAISED))
 
 
 @pytest.mark.skipif(torch.backends.mps.is_available(), reason="Apple's GPU cannot be hidden")
 @pytest.mark.parametrize("line", RAISED)
 def test_what_is_raised_without_a_gpu_is_recognized(line, raised):
-    assert explain(raised[line]).entry.name in RAISED[line]
+    assert explain(": ".join(raised[line])).entry.name in RAISED[line]
 
 
 @pytest.mark.parametrize("entry", TABLE, ids=lambda entry: entry.name)
@@ -123,6 +106,11 @@ def test_an_explanation_shows_itself():
     assert repr(shown).splitlines()[-1] == "it says: asked 2.26 GiB"
     assert "<td" in shown._repr_html_()
     assert "it says" not in repr(explain("device-side assert triggered"))
+
+
+def test_a_line_that_ends_the_process_is_an_error():
+    with pytest.raises(subprocess.CalledProcessError):
+        gpu_errors.without_gpu(["__import__('os')._exit(3)"])
 
 
 def test_an_unknown_text_is_refused():

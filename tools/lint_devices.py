@@ -13,6 +13,14 @@ ON_PURPOSE = {
     "15_train_a_first_model.ipynb": {"hidden layers", "left behind"},
     # stands in for a card
     "gpu_setup.py": {"named device"},
+    # what notebook 21 lets the lint find
+    "faulty_models.py": {
+        "born on the CPU",
+        "left behind",
+        "hidden layers",
+        "no leaf",
+        "number without it",
+    },
     # builds a model inside a check that runs on the CPU
     "nb14.py": {"born on the CPU"},
 }
