@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import example_exercises
 import numpy as np
@@ -12,6 +13,7 @@ from helpers import exercises
 from helpers._paths import progress_home
 from helpers.exercises import Choice, Number, _predict, _progress, predict, reveal
 from helpers.exercises._guess import band_of
+from helpers.exercises._strip import strip
 
 exercises.use(example_exercises)
 GIB = 2**30
@@ -282,3 +284,40 @@ def test_malformed_questions_are_refused():
         Choice(question="?", options={"a": "b"})
     with pytest.raises(ValueError, match=r"a note must go from low to high, got \(2, 1\)"):
         Number(question="?", notes=((2, 1, "x"),))
+
+
+def places(svg):
+    """Return where the measurement's line and the tip of the guess lie."""
+    paths = re.findall(r'd="M([\d.]+),', svg)
+    return [float(x) for x in paths]
+
+
+@pytest.mark.parametrize(("guess", "side"), [(10, -1), (1000, 1), (1, -1), (100, 0)])
+def test_a_number_is_drawn_on_the_side_on_which_the_guess_lies(guess, side):
+    predict("98.p3", guess=guess)
+    shown = reveal("98.p3", 100)
+    measured, guessed = places(shown.picture)
+    assert (guessed > measured) - (guessed < measured) == side
+    assert shown.picture in shown.html()
+    assert "You guessed" in shown.picture
+    assert shown.picture not in shown.text()
+
+
+def test_equal_factors_are_drawn_equally_far_and_no_label_leaves_the_picture():
+    for truth, guess in ((100, 1000), (1e-6, 1e-5), (3e9, 3e10), (1, 1e12)):
+        drawn = strip(guess, truth, guess_text="x" * 30, truth_text="y" * 30)
+        back = strip(truth, guess, guess_text="x", truth_text="y")
+        measured, guessed = places(drawn)
+        assert guessed - measured == pytest.approx(230 - places(back)[1] + 0, abs=0.2)
+        for x in re.findall(r'<text x="([\d.]+)"', drawn):
+            assert 3.4 * 32 <= float(x) <= 460 - 3.4 * 32
+
+
+def test_choices_counts_and_zeros_have_no_picture():
+    predict("98.p1", guess="0.0")
+    predict("98.p6", guess=3)
+    predict("98.p3", guess=0)
+    assert reveal("98.p1", 7.0).picture == ""
+    assert reveal("98.p6", 8).picture == ""
+    assert reveal("98.p3", 8).picture == ""
+    assert reveal("98.p5", 8.0).picture == ""

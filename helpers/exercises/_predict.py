@@ -7,6 +7,7 @@ from helpers import _display
 from helpers.exercises import _catalog, _progress
 from helpers.exercises._guess import as_text, band_for, clip, distance_in_words, read_guess
 from helpers.exercises._model import Choice
+from helpers.exercises._strip import strip
 
 _NO_GUESS = "No guess was stored before; one made from now on counts as late."
 _measured = {}  # id to the truth of this kernel; only with a guess does it reach the disk
@@ -154,6 +155,8 @@ class Reveal(_display.Shown):
         How far the guess of a number was off, "" if it is not scored.
     notice : str
         Why nothing was saved, if so.
+    picture : str
+        SVG of the guess on a log axis, "" where there is none.
     """
 
     id: str
@@ -161,14 +164,15 @@ class Reveal(_display.Shown):
     lesson: str = ""
     band: str = ""
     notice: str = ""
+    picture: str = ""
 
     def text(self):
         """Return measurement, judgement and lesson, one a line."""
         return _display.lines(self.sentence, self.lesson, self.notice)
 
     def html(self):
-        """Return the same as a card."""
-        return _display.card("note", self.sentence, self.lesson, self.notice)
+        """Return the same as a card, with the picture."""
+        return _display.card("note", self.sentence, self.lesson, self.notice, extra=self.picture)
 
 
 def reveal(id, value, unit=None):
@@ -216,7 +220,20 @@ def reveal(id, value, unit=None):
         notice = _store_truth(id, asked, truth, unit)
     judge = _judge_choice if isinstance(asked, Choice) else _judge_number
     sentence, lesson, band = judge(asked, guess, value, truth, unit)
-    return Reveal(id, sentence, lesson, band, notice)
+    picture = _picture(asked, guess, truth, unit)
+    return Reveal(id, sentence, lesson, band, notice, picture)
+
+
+def _picture(asked, guess, truth, unit):
+    """Return the guess on a log axis; a choice and a count out of some have none."""
+    if guess is None or isinstance(asked, Choice) or asked.among is not None:
+        return ""
+    return strip(
+        guess["value"],
+        truth,
+        guess_text=as_text(asked, guess["value"]),
+        truth_text=as_text(asked, truth, unit),
+    )
 
 
 def _truth(asked, value):
