@@ -403,10 +403,27 @@ def plot_times(message: str, times: Mapping[str, Sequence[float]], *, caption: s
         axes.plot([median, median], [y - 0.3, y + 0.3], color=colors["baseline"], linewidth=3)
         shown = (format_time(t) for t in (ordered[0], median, ordered[-1]))
         rows.append((name, str(len(ordered)), *shown))
-    axes.set(xscale="log", xlabel="time (s)", ylim=(len(rows) - 0.4, -0.6))
+    axes.set(xscale="log", xlabel="time", ylim=(len(rows) - 0.4, -0.6))
     axes.set_yticks(range(len(rows)), list(times))
+    _time_ticks(axes, min(map(min, times.values())), max(map(max, times.values())))
     _caption(figure, caption)
     return Chart(figure, message, ("series", "n", "shortest", "median", "longest"), tuple(rows))
+
+
+def _time_ticks(axes: Axes, shortest: float, longest: float) -> None:
+    """Label a logarithmic axis with times and their units, few enough not to collide."""
+    from matplotlib.ticker import MaxNLocator, NullLocator
+
+    first, last = math.floor(math.log10(shortest)), math.ceil(math.log10(longest))
+    decades = range(first, last + 1)
+    factors = (1, 2, 5) if last - first <= 2 else (1,)
+    ticks = [factor * 10.0**decade for decade in decades for factor in factors]
+    low, high = axes.get_xlim()
+    shown = [tick for tick in ticks if low <= tick <= high]
+    if len(shown) < 2:  # within one decade even steps serve as well
+        shown = [t for t in MaxNLocator(4).tick_values(low, high) if low <= t <= high]
+    axes.set_xticks(shown, [format_time(tick) for tick in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def plot_images(message: str, images: Mapping[str, Any]) -> Chart:
@@ -602,6 +619,25 @@ def _short(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _byte_ticks(
+    axes: Axes,
+    starts: Sequence[int],
+    extents: Mapping[str, _Extent],
+    blocks: Mapping[str, tuple[int, int]],
+) -> None:
+    """Count bytes from the beginning of each block, in at most four steps."""
+    places, labels = [], []
+    for number, start in enumerate(starts):
+        ends = [blocks[n][1] + extents[n].end for n in extents if blocks[n][0] == number]
+        step = 4
+        while max(ends) > 4 * step:
+            step *= 2
+        counts = range(0, max(ends) + 1, step)
+        places += [start + count for count in counts]
+        labels += [str(count) for count in counts]
+    axes.set_xticks(places, labels)
+
+
 def _memory_axes(
     axes: Axes,
     names: Sequence[str],
@@ -614,7 +650,7 @@ def _memory_axes(
     axes.set_yticks(range(len(names)), list(names))
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xticks(list(starts), ["0"] * len(starts))
+    _byte_ticks(axes, starts, extents, blocks)
     for number, start in enumerate(starts):
         axes.text(start, -0.55, f"block {chr(ord('A') + number)}", va="bottom", fontsize=9,
                   color=PALETTES[_theme]["reference"])  # fmt: skip

@@ -163,3 +163,25 @@ def test_no_figure_is_left_open():
 
     plotting.plot_costs("Costs", {"f": {10: measurement(2e-6)}}, xlabel="elements")
     assert plt.get_fignums() == []
+
+
+def tick_labels(chart):
+    axes = chart.figure.axes[0]
+    return [(tick.get_position()[0], tick.get_text()) for tick in axes.get_xticklabels()]
+
+
+def test_bytes_are_counted_from_the_beginning_of_each_block():
+    objects = {"a": np.arange(8, dtype=np.float32), "b": np.arange(3, dtype=np.float64)}
+    labels = [text for _, text in tick_labels(plotting.plot_memory("Two blocks", objects))]
+    assert labels == ["0", "8", "16", "24", "32", "0", "8", "16", "24"]
+
+
+@pytest.mark.parametrize(("shortest", "longest"), [(2e-5, 9e-3), (3e-5, 4e-5), (1e-9, 10.0)])
+def test_times_are_labeled_with_units_and_labels_do_not_collide(shortest, longest):
+    chart = plotting.plot_times("Times", {"calls": [shortest, longest]})
+    chart.figure.canvas.draw()
+    boxes = [t.get_window_extent() for t in chart.figure.axes[0].get_xticklabels() if t.get_text()]
+    boxes.sort(key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False))
+    assert all(text[-1] == "s" for _, text in tick_labels(chart))
