@@ -1,6 +1,7 @@
 """Figures show what they were given, label it without collisions, and say it in text."""
 
 import itertools
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -183,5 +184,5 @@ def test_times_are_labeled_with_units_and_labels_do_not_collide(shortest, longes
     boxes = [t.get_window_extent() for t in chart.figure.axes[0].get_xticklabels() if t.get_text()]
     boxes.sort(key=lambda box: box.x0)
     assert len(boxes) >= 2
-    assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False))
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
     assert all(text[-1] == "s" for _, text in tick_labels(chart))
