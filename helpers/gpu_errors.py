@@ -98,14 +98,15 @@ TABLE = (
     Entry(
         "unguarded torch.cuda",
         r"has no attribute '_cuda_\w+'|^(?:KeyError: )?'allocated_bytes\.all\.current'"
-        r"|Tried to instantiate dummy base class",
+        r"|Tried to instantiate dummy base class|invalid argument to reset_peak_memory_stats",
         "A function of torch.cuda was called on a build or a machine without CUDA.",
         "Ask torch.cuda.is_available() first.",
         "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
     ),
     Entry(
         "no driver",
-        r"Found no NVIDIA driver on your system|No CUDA GPUs are available",
+        r"Found no NVIDIA driver on your system|No CUDA GPUs are available"
+        r"|driver version is insufficient|no CUDA-capable device is detected",
         "torch was built with CUDA and finds no driver, or no card that it may see.",
         "Compare with nvidia-smi, then look at CUDA_VISIBLE_DEVICES; in a container, pass the GPU "
         "through.",
@@ -134,7 +135,8 @@ TABLE = (
     Entry(
         "two devices",
         r"Expected all tensors to be on the same device[^,]*(?:, but found at least two devices, "
-        r"(?P<found>\S+ and [\w:]+))?|is not on the expected device (?P<expected>\w+)",
+        r"(?P<found>\S+ and [\w:]+))?|is not on the expected device (?P<expected>\w+)"
+        r"|found two different devices (?P<different>\S+, \S+)",
         "One tensor stayed behind, mostly one that was made without device= or is no buffer.",
         "Create it with device=x.device, or register it as a buffer.",
         "RuntimeError: Expected all tensors to be on the same device, but found at least two "

@@ -17,11 +17,11 @@ import torch
 
 from helpers.table import Table
 
-# Kernels in the wheels of torch 2.13 for Linux x86-64, from PYTORCH_RELEASES_CODE_CC in
-# torch/cuda/__init__.py of that release, which also adds PTX for 12.0.
+# Kernels in the wheels of torch 2.13.0 for Linux x86-64, from PYTORCH_RELEASES_CODE_CC in
+# torch/cuda/__init__.py of that release; get_arch_list() of the cu130 wheel says the same.
 WHEELS = {
     "cu126": ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90"),
-    "cu130": ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "compute_120"),
+    "cu130": ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"),
 }
 # Compute capabilities by NVIDIA's list, https://developer.nvidia.com/cuda-gpus.
 CARDS = {

@@ -43,7 +43,7 @@ FAULTS = [
     ("raises without it", "torch.cuda.synchronize()"),
     ("raises without it", "torch.mps.empty_cache()"),
     ("raises without it", "torch.accelerator.synchronize()"),
-    ("raises without it", "torch.accelerator.memory_allocated()"),
+    ("number without it", "torch.accelerator.memory_allocated()"),
     ("raises without it", "torch.cuda.Event(enable_timing=True)"),
     ("raises without it", "if debug:\n    torch.cuda.synchronize()"),
     ("raises without it", "def _sync():\n    torch.cuda.synchronize()\n_sync()"),

@@ -30,7 +30,7 @@ def test_facts_of_a_stand_in(monkeypatch):
     assert (found.wheel_cuda, found.device_count, found.capability) == ("13.0", 1, (8, 9))
     shown = dict(found.table.rows)
     assert shown["capability"] == "8.9"
-    assert shown["arch_list"] == "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120"
+    assert shown["arch_list"] == "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"
     assert shown["visible_devices"] == '"" (hides all)'
     assert "8.9" in repr(found)
     assert "8.9" in found._repr_html_()
