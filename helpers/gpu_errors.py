@@ -92,7 +92,7 @@ TABLE = (
         "no accelerator",
         r"Cannot access accelerator device when none is available",
         "torch.accelerator, .to(0) or pin_memory() was called, and there is no accelerator.",
-        "Ask torch.accelerator.is_available() first.",
+        "Ask is_available() first.",
         "RuntimeError: Cannot access accelerator device when none is available.",
     ),
     Entry(
@@ -100,7 +100,7 @@ TABLE = (
         r"has no attribute '_cuda_\w+'|^(?:KeyError: )?'allocated_bytes\.all\.current'"
         r"|Tried to instantiate dummy base class|invalid argument to reset_peak_memory_stats",
         "A function of torch.cuda was called on a build or a machine without CUDA.",
-        "Ask torch.cuda.is_available() first.",
+        "Ask is_available() first.",
         "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
     ),
     Entry(
@@ -182,6 +182,7 @@ TABLE = (
         "Let workers return CPU tensors, or start them with spawn; see 23.",
         "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with "
         "multiprocessing, you must use the 'spawn' start method",
+        "torch/cuda/__init__.py in the PyTorch repository",
     ),
     Entry(
         "device-side assert",
