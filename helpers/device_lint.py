@@ -51,7 +51,10 @@ RULES = {
 }
 _KINDS = ("cuda", "mps", "xpu")
 _DEVICE = re.compile(rf"(?:{'|'.join(_KINDS)})(?::\d+)?")
-_ASKS = ("is_available", "is_initialized", "device_count", "current_accelerator", "is_built")
+_ASKS = (
+    "is_available", "is_initialized", "is_built", "_is_compiled", "device_count",
+    "current_accelerator",
+)  # fmt: skip
 _FACTORIES = frozenset(
     ("arange", "empty", "eye", "full", "linspace", "logspace", "normal", "ones", "rand", "randint")
     + ("randn", "randperm", "tensor", "tril_indices", "triu_indices", "zeros")
@@ -184,12 +187,9 @@ def lint(source: str, *, where: str = "") -> Findings:
     ()
     """
     try:
-        tree = ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
-    except SyntaxError as error:
-        raise ValueError(
-            f"source must be Python, got an error in line {error.lineno}: {error.msg}; "
-            "a lint reads what Python can read"
-        ) from None
+        tree = ast.parse(source)
+    except SyntaxError:
+        tree = _parse_cell(source)
     reader = _Reader(tree)
     found = {
         (node.lineno, node.col_offset, rule): Finding(node.lineno, rule, _short(node), where)
@@ -239,6 +239,17 @@ def lint_file(path: str | Path) -> Findings:
         if cell["cell_type"] == "code" and not on_purpose and not source.startswith("%%"):
             found += lint(source, where=f"cell {number}")
     return Findings(tuple(found))
+
+
+def _parse_cell(source: str) -> ast.Module:
+    """Parse a cell without IPython's own lines."""
+    try:
+        return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
+    except SyntaxError as error:
+        raise ValueError(
+            f"source must be Python, got an error in line {error.lineno}: {error.msg}; "
+            "a lint reads what Python can read"
+        ) from None
 
 
 def _short(node: ast.AST) -> str:

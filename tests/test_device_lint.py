@@ -121,6 +121,8 @@ HARMLESS = [
     INIT + "self.layers = nn.ModuleList([nn.Linear(2, 2)])",
     INIT + "self.rate = torch.tensor(0.5)",
     "class A:\n    def __init__(self):\n        self.w = torch.ones(3)",
+    "x = (\n    'a %s'\n    % b\n)",
+    "if torch.cuda._is_compiled():\n    torch.cuda.synchronize()",
     "%timeit f()\n!ls\nx = 1",
 ]  # fmt: skip
 
