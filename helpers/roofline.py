@@ -155,7 +155,7 @@ def _label_points(axes, works: Mapping[str, Work], colors: Mapping[str, str]) ->
         axes.plot(work.intensity, work.rate, "o", color=colors["new"], markersize=7)
         level = 10 ** (lowest + place * (highest - lowest))
         axes.annotate(
-            name, (work.intensity, level), xytext=(9, 0), textcoords="offset points",
+            name, (work.intensity, level), xytext=(8, -9), textcoords="offset points",
             va="center", color=colors["new"],
         )  # fmt: skip
 

@@ -245,7 +245,7 @@ def _whole_run(state: TimelineState, timed: Timed) -> list[Any]:
     if timed.clock > waits:
         parts.append(_bar(154, waits, timed.clock, span, "reference"))
     parts += [*_axis(296, span), _Line([(stop, 148), (stop, 290)], "ink", 2, "4 3")]
-    parts.append(_panel.Text(min(max(stop, 240), 620), 140, "clock is read", "ink", "middle"))
+    parts.append(_panel.Text(min(max(stop + 4, 140), 580), 140, "clock is read"))
     legend = "host: orange orders, gray waits · device: blue works"
     return [*parts, _panel.Text(10, 334, legend, "reference")]
 
