@@ -123,8 +123,8 @@ def _why_gib(size, got):
             return why
     if got == size // 2**30:
         return "A fraction got lost: // drops it."
-    if round(float(Fraction(size, 2**30)), 1) == got:
-        return "Round only when you print."
+    if any(round(float(Fraction(size, 2**30)), digits) == got for digits in range(6)):
+        return f"You rounded to {got}. Round only when you print."
     return "Divide by the bytes of one GiB."
 
 
@@ -137,27 +137,32 @@ def test_equal(answer, call):
     truth = {}
     for name in DTYPES:
         dtype = getattr(torch, name)
-        tenth, three_tenths = torch.tensor(0.1, dtype=dtype), torch.tensor(0.3, dtype=dtype)
-        truth[name] = bool(tenth * 3 == three_tenths)
+        tenth, six, seven = (torch.tensor(x, dtype=dtype) for x in (0.1, 0.6, 0.7))
+        truth[name] = bool(tenth + six == seven)
     for name in DTYPES:
         if not isinstance(answer[name], bool):
             raise Wrong(f"Answer with True or False: {name} got {answer[name]!r}.")
     given = [answer[name] for name in DTYPES]
     if given == [truth[name] for name in DTYPES]:
         return
+    if given == [False, True, True, False]:
+        raise Wrong("These are the answers for 0.1 + 0.2 == 0.3. Other numbers, other luck.")
     if not any(given):
-        raise Wrong("All False is Python's answer. Python's float64 is one of the four.")
+        raise Wrong(
+            "All False would mean that rounding always shows. Python itself says True here."
+        )
     if all(given):
-        raise Wrong("All True would need a tolerance. `==` has none.")
+        raise Wrong("All True is Python's answer. Python's float64 is one of the four.")
     if given == sorted(given):
-        raise Wrong("Wider is not safer: the widest of them says False.")
+        raise Wrong("Wider is not safer: float16 says True here, and the wider float32 says False.")
     name = next(name for name in DTYPES if answer[name] != truth[name])
-    raise Wrong(f"{name} says {truth[name]}. Try it: torch.tensor(0.1, dtype=torch.{name}) * 3.")
+    raise Wrong(f"{name} says {truth[name]}. Try it with torch.tensor(0.1, dtype=torch.{name}).")
 
 
 # --- 00.3 -------------------------------------------------------------------------------
 
 BANDS = ((1.1, "10 %"), (1.5, "1.5x"), (2.0, "2x"), (10.0, "10x"))
+_NAMES = (*(name for _, name in BANDS), "further")
 
 
 def _band(guess, measured):
@@ -173,6 +178,8 @@ def test_band(answer, call):
         got = call(answer, guess, measured)
         if not isinstance(got, str):
             raise Wrong(f"Name the band, such as '2x', got {got!r}.")
+        if got not in _NAMES:
+            raise Wrong(f"{got!r} names no band. The names are {', '.join(map(repr, _NAMES))}.")
         if got != expected:
             raise Wrong(
                 f"A guess of {guess:.4g} for {measured:.4g} is {expected!r}, got {got!r}. "
@@ -181,12 +188,16 @@ def test_band(answer, call):
 
 
 def _why_band(answer, guess, measured):
-    if answer(guess, measured) != answer(measured, guess):
-        return "1 for 10 and 10 for 1 miss by the same factor; yours differ."
     factor = max(guess / measured, measured / guess)
-    inside = [name for limit, name in BANDS if factor < limit]
-    if factor in (1.5, 2.0, 10.0) and answer(guess, measured) == (*inside, "further")[0]:
-        return "A ratio on the edge belongs inside."
+    outside = next((name for limit, name in BANDS if factor < limit), "further")
+    both = answer(guess, measured), answer(measured, guess)
+    if factor in [limit for limit, _ in BANDS] and outside in both:
+        if both[0] == both[1] == outside:
+            return "A ratio on the edge belongs inside."
+        if {*both} == {outside, _band(guess, measured)} and answer(1, 3) == answer(3, 1):
+            return "On the edge rounding decides, as in == above. Compare the ratio itself."
+    if both[0] != both[1]:
+        return "1 for 10 and 10 for 1 miss by the same factor; yours differ."
     return "The bands are ratios: 1.1, 1.5, 2 and 10."
 
 
@@ -225,33 +236,36 @@ EXERCISES = {
     "00.2": Exercise(
         title="Say when == between floats is True",
         minutes=3,
-        task="For each dtype: is `tenth * 3 == three_tenths`, with tenth = 0.1 and "
-        "three_tenths = 0.3 in that dtype? Answer with True or False, then check.",
+        task="For each dtype: is `a + b == c`, with a = 0.1, b = 0.6 and c = 0.7 in that dtype? "
+        "Answer with True or False, then check.",
         stub='equal = {\n    "float16": ...,\n    "bfloat16": ...,\n    "float32": ...,\n'
         '    "float64": ...,\n}\n',
         answer="equal",
         test=test_equal,
         hints=(
-            "Each dtype rounds 0.1, 0.3 and the product to its own grid.",
-            "float64 says False, as Python does. A wider dtype is no safer than a narrow one.",
-            "torch.tensor(0.1, dtype=torch.float16) * 3 == torch.tensor(0.3, dtype=torch.float16)",
+            "Each dtype rounds the three numbers and the sum to its own grid.",
+            "float64 says True, as Python does. A wider dtype is no safer than a narrow one.",
+            "a, b, c = (torch.tensor(x, dtype=torch.float16) for x in (0.1, 0.6, 0.7)); a + b == c",
         ),
-        solution='equal = {\n    "float16": False,\n    "bfloat16": True,\n    "float32": True,\n'
-        '    "float64": False,\n}\n',
+        solution='equal = {\n    "float16": True,\n    "bfloat16": False,\n    "float32": False,\n'
+        '    "float64": True,\n}\n',
         wrong=(
             WrongAnswer(
-                "all False", f"equal = {dict.fromkeys(DTYPES, False)}\n", "one of the four"
+                "the table",
+                'equal = {"float16": False, "bfloat16": True, "float32": True, "float64": False}\n',
+                "Other numbers",
             ),
-            WrongAnswer("all True", f"equal = {dict.fromkeys(DTYPES, True)}\n", "a tolerance"),
+            WrongAnswer("all False", f"equal = {dict.fromkeys(DTYPES, False)}\n", "always shows"),
+            WrongAnswer("all True", f"equal = {dict.fromkeys(DTYPES, True)}\n", "one of the four"),
             WrongAnswer(
                 "wider is safer",
                 'equal = {"float16": False, "bfloat16": False, "float32": True, "float64": True}\n',
                 "Wider is not safer",
             ),
             WrongAnswer(
-                "bfloat16 wrong",
-                'equal = {"float16": True, "bfloat16": False, "float32": True, "float64": False}\n',
-                "float16 says",
+                "float32 wrong",
+                'equal = {"float16": True, "bfloat16": False, "float32": True, "float64": True}\n',
+                "float32 says False",
             ),
             WrongAnswer("words", f"equal = {dict.fromkeys(DTYPES, 'yes')}\n", "True or False"),
         ),
@@ -316,6 +330,22 @@ EXERCISES = {
                 "            return name\n"
                 '    return "further"\n',
                 "The bands are ratios",
+            ),
+            WrongAnswer(
+                "through logarithms",
+                "def band(guess, measured):\n"
+                "    import math\n"
+                "    factor = math.exp(abs(math.log(guess / measured)))\n"
+                '    for limit, name in ((1.1, "10 %"), (1.5, "1.5x"), (2, "2x"), (10, "10x")):\n'
+                "        if factor <= limit:\n"
+                "            return name\n"
+                '    return "further"\n',
+                "On the edge rounding decides",
+            ),
+            WrongAnswer(
+                "another spelling",
+                "def band(guess, measured):\n    return '10%'\n",
+                "names no band",
             ),
             WrongAnswer(
                 "a number",

@@ -38,6 +38,7 @@ PREDICTIONS = {
     "11.p4": Number(
         question="Of six checks, how many notice the scrambled row?",
         unit="checks",
+        among=6,
         notes=(
             (0, 1, "One does: it compares numbers at their places."),
             (1, 2, "Right: only a comparison place by place can see an order."),
@@ -56,10 +57,13 @@ PREDICTIONS = {
     "11.p6": Number(
         question="How many of the six writes arrive in x?",
         unit="writes",
+        among=6,
         notes=(
-            (0, 3, "More arrive: an assignment through an index writes, whatever the index is."),
+            (0, 3, "More arrive: an assignment through an index writes, whatever the index is, "
+             "and an integer tensor without dimensions is read as a plain integer: a view."),
             (3, 4, "You counted them all."),
-            (4, 7, "Fewer arrive: reading with a list, a mask or an index tensor copies first."),
+            (4, 7, "Fewer arrive: reading with a list, a mask or an index tensor copies first, "
+             "unless the tensor has no dimension."),
         ),
     ),
 }  # fmt: skip
@@ -77,6 +81,8 @@ def test_strides_of(answer, call):
         if not isinstance(got, (tuple, list)):
             raise Wrong(f"Return a tuple of integers for {shape}, got {got!r}.")
         got = tuple(got)
+        if not all(isinstance(stride, int) for stride in got):
+            raise Wrong(f"Strides count elements: return integers for {shape}, got {got!r}.")
         if got != expected:
             raise Wrong(f"{shape} has strides {expected}, got {got}. {_why_strides(shape, got)}")
 
@@ -135,7 +141,8 @@ def _why_heads(got, expected):
 def _mixed(got, x, b, h, t, size, heads):
     if torch.equal(got[b, h, t], x[b, t, h::heads]):
         return (
-            f"Head {h} took every {heads}th feature of token {t}. A head is a run of neighbors: "
+            f"Head {h} took the features of token {t} in steps of {heads}. A head is a run of "
+            f"neighbors: "
             f"features {h * size} to {(h + 1) * size - 1}."
         )
     return (
@@ -156,7 +163,10 @@ def test_keep_first(answer, call):
     ):
         kept = x.clone()
         got = call(answer, x, n)
-        if not isinstance(got, torch.Tensor) or not torch.equal(got, kept[:n]):
+        if not isinstance(got, torch.Tensor):
+            missing = " Is a return missing?" if got is None else ""
+            raise Wrong(f"Return a tensor, got {type(got).__name__}.{missing}")
+        if not torch.equal(got, kept[:n]):
             raise Wrong(f"The result must equal x[:{n}], with its dtype and shape.")
         if got.dtype != x.dtype:
             raise Wrong(f"The dtype must stay {x.dtype}, got {got.dtype}.")
@@ -193,13 +203,19 @@ def _why_kept(answer):
 
 def test_scale_pixels(answer, call):
     for dtype in (torch.uint8, torch.float32, torch.float64):
-        images = torch.randint(1, 256, (2, 3, 4)).to(dtype)
-        images[0, 0, 0] = 255
-        before = images.clone()
+        images = torch.randint(1, 200, (2, 3, 4)).to(dtype)
+        images[0, 0, 0] = 255 if dtype == torch.uint8 else 200  # the brightest need not be white
+        before, writes = images.clone(), images._version
         got = answer(images)
+        if torch.equal(images, before) and images._version != writes:
+            raise Wrong(
+                "Your function wrote into its input and undid it. Meanwhile, and after an error, "
+                "the caller's images are wrong, and autograd refuses them: only read the input."
+            )
         if not torch.equal(images, before):
             raise Wrong(
-                f"The {dtype} input changed: 255 became {images[0, 0, 0].item():g}. The same "
+                f"The {dtype} input changed: {before[0, 0, 0].item():g} became "
+                f"{images[0, 0, 0].item():g}. The same "
                 "line is harmless for uint8, where the conversion copies."
             )
         if not isinstance(got, torch.Tensor) or got.dtype != torch.float32:
@@ -213,7 +229,8 @@ def test_scale_pixels(answer, call):
         if not torch.allclose(got.double(), expected, atol=1e-6):
             raise Wrong(
                 f"A pixel of {before[0, 0, 1].item():g} must become "
-                f"{expected[0, 0, 1].item():.4f}, got {got[0, 0, 1].item():.4f}."
+                f"{expected[0, 0, 1].item():.4f}, got {got[0, 0, 1].item():.4f}. White is 255 in "
+                "every image, whatever its brightest pixel is, and becomes 1."
             )
 
 
@@ -285,6 +302,12 @@ EXERCISES = {
                 "jumps over everything behind it",
             ),
             WrongAnswer("a number", "def strides_of(shape):\n    return len(shape)\n", "a tuple"),
+            WrongAnswer(
+                "floats",
+                "def strides_of(shape):\n"
+                "    return tuple(float(s) for s in torch.empty(shape).stride())\n",
+                "return integers",
+            ),
         ),
     ),
     "11.2": Exercise(
@@ -374,6 +397,9 @@ EXERCISES = {
                 "still looks into x. A slice from the start is contiguous already",
             ),
             WrongAnswer(
+                "no return", "def keep_first(x, n):\n    x[:n].clone()\n", "Is a return missing"
+            ),
+            WrongAnswer(
                 "the last rows",
                 "def keep_first(x, n):\n    return x[-n:].clone()\n",
                 "must equal x[:10]",
@@ -450,7 +476,22 @@ EXERCISES = {
             WrongAnswer(
                 "256",
                 "def scale_pixels(images):\n    return images.float() / 256\n",
-                "A pixel of",
+                "White is 255",
+            ),
+            WrongAnswer(
+                "by the brightest pixel",
+                "def scale_pixels(images):\n    return images.float() / images.max()\n",
+                "whatever its brightest pixel is",
+            ),
+            WrongAnswer(
+                "written and undone",
+                "def scale_pixels(images):\n"
+                "    scaled = images.float()\n"
+                "    scaled /= 255\n"
+                "    result = scaled.clone()\n"
+                "    scaled.copy_((scaled * 255).round())\n"
+                "    return result\n",
+                "wrote into its input and undid it",
             ),
             WrongAnswer(
                 "flattened",

@@ -176,6 +176,8 @@ def _why_alias(answer, entry):
     if isinstance(entry, (list, tuple)):
         return "list() of a tensor holds one view per element. tolist() makes Python numbers."
     if isinstance(entry, torch.Tensor):
+        if "data" in names:
+            return ".data is another tensor on the same storage. Only clone() takes new bytes."
         if "detach" in names:
             return "detach() drops the graph and keeps the storage. Only clone() takes new bytes."
         return "The list holds the weight itself, five times."
@@ -200,6 +202,11 @@ def test_record(answer, call):
             "entry to the list it is given; what it returns is ignored."
         )
     for entry in history:
+        if not isinstance(entry, (torch.Tensor, np.ndarray, list, tuple)):
+            raise Wrong(
+                f"An entry is {entry!r:.40}. Store the values themselves: a tensor, an array or a "
+                "list of numbers."
+            )
         if isinstance(entry, torch.Tensor) and (entry is weight or entry.grad_fn is not None):
             if entry is weight:
                 raise Wrong("The list holds the weight itself, five times.")
@@ -339,15 +346,16 @@ def _unsafe():
     ]
 
 
+_DID_REFUSE = object()
 _ERRORS = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def _must_raise(expected, name, array, answer, call):
-    """Return what the answer made of an array that it must refuse, or None if it refused."""
+    """Return what the answer made of an array that it must refuse, or _DID_REFUSE if it refused."""
     try:
         return call(answer, array)
     except expected:
-        return None
+        return _DID_REFUSE
     except _ERRORS as error:
         raise Wrong(
             f"The {name} array must raise {expected.__name__}; yours raised {type(error).__name__}."
@@ -359,7 +367,12 @@ def test_to_tensor(answer, call):
         _one_kind(name, array, answer, call)
     masked = np.ma.array([1.0, 100.0, 3.0], mask=[False, True, False])
     tensor = _must_raise(ValueError, "masked", masked, answer, call)
-    if tensor is not None:
+    if tensor is not _DID_REFUSE:
+        if not isinstance(tensor, torch.Tensor):
+            raise Wrong(
+                f"For the masked array you returned {tensor!r:.40}. Returning or printing is no "
+                "refusal: raise ValueError, so that nobody goes on with it."
+            )
         raise Wrong(
             f"The masked array has mean {masked.mean():.0f}; your tensor has mean "
             f"{torch.as_tensor(tensor).double().mean():.2f}. Raise ValueError: a mask has no "
@@ -367,10 +380,11 @@ def test_to_tensor(answer, call):
         )
     for name, array in _unsafe():
         tensor = _must_raise(TypeError, name, array, answer, call)
-        if tensor is not None:
+        if tensor is not _DID_REFUSE:
             kind = getattr(tensor, "dtype", type(tensor).__name__)
             raise Wrong(
-                f"The {name} array {array.tolist()} must raise TypeError: {kind} cannot hold its "
+                f"The {name} array {array.tolist()} must raise TypeError; yours returned {kind}, "
+                "which cannot hold its "
                 "values. What refuses is harmless; what passes changed needs finding."
             )
 
@@ -506,6 +520,16 @@ EXERCISES = {
                 "must append one",
             ),
             WrongAnswer(
+                "data",
+                "def record(history, weight):\n    history.append(weight.data)\n",
+                ".data is another tensor on the same storage",
+            ),
+            WrongAnswer(
+                "what append returns",
+                "def record(history, weight):\n    history.append(print(weight))\n",
+                "An entry is None",
+            ),
+            WrongAnswer(
                 "stores the mean",
                 "def record(history, weight):\n    history.append([weight.mean().item()])\n",
                 "Store all values",
@@ -618,6 +642,26 @@ EXERCISES = {
                 "    dtype = np.float32 if array.dtype.kind == 'f' else np.int64\n"
                 "    return torch.from_numpy(np.array(array, dtype=dtype, order='C'))\n",
                 "a mask has no place",
+            ),
+            WrongAnswer(
+                "prints in place of raising",
+                "def to_tensor(array):\n"
+                "    if isinstance(array, np.ma.MaskedArray):\n"
+                "        return print('masked')\n"
+                "    dtype = np.float32 if array.dtype.kind == 'f' else np.int64\n"
+                "    return torch.from_numpy(np.array(array, dtype=dtype, order='C'))\n",
+                "printing is no refusal",
+            ),
+            WrongAnswer(
+                "returns None for what it cannot hold",
+                "def to_tensor(array):\n"
+                "    if isinstance(array, np.ma.MaskedArray):\n"
+                "        raise ValueError('masked')\n"
+                "    if array.dtype.kind not in 'fiub':\n"
+                "        return None\n"
+                "    dtype = np.float32 if array.dtype.kind == 'f' else np.int64\n"
+                "    return torch.from_numpy(np.array(array, dtype=dtype, order='C'))\n",
+                "yours returned NoneType",
             ),
             WrongAnswer(
                 "another error",
