@@ -458,27 +458,23 @@ def _part(answer, call, n, id, workers):
     with _as_worker(id, workers):
         try:
             result = call(answer, n)
-            items = (
-                list(itertools.islice(result, 10 * n + 10)) if _can_be_read(result) else [result]
-            )
+            # Text would be cut into letters; what cannot be read at all is its own one item.
+            whole = isinstance(result, str | int) or not hasattr(result, "__iter__")
+            items = [str(result)] if whole else list(itertools.islice(result, 10 * n + 10))
         except AttributeError:
             if workers:
                 raise
             raise Wrong(
                 "With 0 workers get_worker_info() returns None, which has no id: the program "
-                "itself reads all of the stream."
+                "itself reads all of it."
             ) from None
-    for item in items:
-        if not isinstance(item, int | np.integer | torch.Tensor):
-            raise Wrong(
-                f"stream must yield whole numbers one by one, got {type(item).__name__}. Is a "
-                "yield or a return missing?"
-            )
+    if not all(isinstance(item, int | np.integer | torch.Tensor) for item in items):
+        kind = type(result if whole else items[0]).__name__
+        raise Wrong(
+            f"iterate must yield whole numbers one by one, got {kind}. Is a yield or a return "
+            "missing?"
+        )
     return [int(item) for item in items]
-
-
-def _can_be_read(result):
-    return hasattr(result, "__iter__")
 
 
 def _why_parts(parts, n, workers):
@@ -496,13 +492,13 @@ def _why_parts(parts, n, workers):
     if missing and missing[-1] == n - 1 and 0 not in missing:
         return f"{said}{missing[-1]} never came. A division without rest leaves the end out."
     if missing and not workers:
-        return f"{said}{missing[0]} never came. Then the program itself reads all of the stream."
+        return f"{said}{missing[0]} never came. Then the program itself reads all of it."
     if missing:
         return f"{said}{missing[0]} never came. The ids of the workers begin with 0."
     return f"{said}{sorted(counts - Counter(range(n)))} should not come at all."
 
 
-def test_stream(answer, call):
+def test_iterate(answer, call):
     for workers in (0, 1, 2, 3, 4):
         for n in (12, 7, 1, 0):
             parts = [_part(answer, call, n, id, workers) for id in range(max(workers, 1))]
@@ -515,8 +511,8 @@ def test_stream(answer, call):
                 )
 
 
-def _stream(body):
-    return f"def stream(n):\n    info = torch.utils.data.get_worker_info()\n{body}"
+def _iterate(body):
+    return f"def iterate(n):\n    info = torch.utils.data.get_worker_info()\n{body}"
 
 
 EXERCISES = {
@@ -526,7 +522,7 @@ EXERCISES = {
         task="Write `step_seconds(load, step, workers)`: the seconds from one step to the next, "
         "once the loader is in full swing, if loading a batch takes `load` seconds and a step of "
         "the model `step`. Workers do not compete for cores. 0 workers is a case too.",
-        stub=_seconds("    ...\n"),
+        stub=_seconds("    return ...\n"),
         answer="step_seconds",
         test=test_step_seconds,
         hints=(
@@ -750,7 +746,7 @@ EXERCISES = {
         task="Write `get`: the item that `load(index)` returns, loaded once while it is kept. At "
         "most `capacity` items are kept, and in every shuffled epoch after the first exactly that "
         "many requests are answered without loading. The caller may change what it gets.",
-        stub=_CACHE + "        ...\n",
+        stub=_CACHE + "        return ...\n",
         answer="RawCache",
         test=test_raw_cache,
         hints=(
@@ -847,33 +843,33 @@ EXERCISES = {
         ),
     ),
     "23.5": Exercise(
-        title="Read a stream exactly once",
+        title="Read an iterable dataset exactly once",
         minutes=5,
-        task="`stream(n)` is the `__iter__` of an IterableDataset. With workers every number comes "
-        "once for each worker. Repair it: all workers together yield each of 0 to n - 1 once, "
-        "for any n, and without workers too.",
-        stub=_stream("    yield from range(n)\n"),
-        answer="stream",
-        test=test_stream,
+        task="`iterate(n)` is the `__iter__` of an IterableDataset. With workers every number comes "
+        "once for each worker. Repair it with `torch.utils.data.get_worker_info()`: all workers "
+        "together yield each of 0 to n - 1 once, for any n, and without workers too.",
+        stub="def iterate(n):\n    yield from range(n)\n",
+        answer="iterate",
+        test=test_iterate,
         hints=(
             "info.id counts from 0 to info.num_workers - 1. Without workers info is None.",
             "7 numbers and 2 workers: 7 // 2 is 3, and twice 3 is 6.",
             "Begin with if info is None: and then let each worker take every "
             "num_workers-th number.",
         ),
-        solution=_stream(
+        solution=_iterate(
             "    first, stride = (0, 1) if info is None else (info.id, info.num_workers)\n"
             "    yield from range(first, n, stride)\n"
         ),
         wrong=(
             WrongAnswer(
                 "None unhandled",
-                _stream("    yield from range(info.id, n, info.num_workers)\n"),
+                _iterate("    yield from range(info.id, n, info.num_workers)\n"),
                 "returns None",
             ),
             WrongAnswer(
                 "the rest lost",
-                _stream(
+                _iterate(
                     "    if info is None:\n        yield from range(n)\n        return\n"
                     "    size = n // info.num_workers\n"
                     "    yield from range(info.id * size, (info.id + 1) * size)\n"
@@ -882,7 +878,7 @@ EXERCISES = {
             ),
             WrongAnswer(
                 "ids from 1",
-                _stream(
+                _iterate(
                     "    if info is None:\n        yield from range(n)\n        return\n"
                     "    yield from range(info.id + 1, n, info.num_workers)\n"
                 ),
@@ -890,12 +886,12 @@ EXERCISES = {
             ),
             WrongAnswer(
                 "all from the first",
-                _stream("    if info is None or info.id == 0:\n        yield from range(n)\n"),
+                _iterate("    if info is None or info.id == 0:\n        yield from range(n)\n"),
                 "nobody helps",
             ),
             WrongAnswer(
                 "a shuffle of its own",
-                _stream(
+                _iterate(
                     "    order = torch.randperm(n).tolist()\n"
                     "    yield from order if info is None else order[info.id :: info.num_workers]\n"
                 ),
@@ -903,14 +899,14 @@ EXERCISES = {
             ),
             WrongAnswer(
                 "parts that overlap",
-                _stream(
+                _iterate(
                     "    first = 0 if info is None else info.id\n    yield from range(first, n)\n"
                 ),
                 "takes a part only",
             ),
             WrongAnswer(
                 "rounded up past the end",
-                _stream(
+                _iterate(
                     "    if info is None:\n        yield from range(n)\n        return\n"
                     "    size = -(-n // info.num_workers)\n"
                     "    yield from range(info.id * size, (info.id + 1) * size)\n"
@@ -919,7 +915,7 @@ EXERCISES = {
             ),
             WrongAnswer(
                 "nothing without workers",
-                _stream(
+                _iterate(
                     "    if info is not None:\n"
                     "        yield from range(info.id, n, info.num_workers)\n"
                 ),
@@ -927,7 +923,7 @@ EXERCISES = {
             ),
             WrongAnswer(
                 "no yield",
-                "def stream(n):\n    numbers = range(n)\n",
+                "def iterate(n):\n    numbers = range(n)\n",
                 "one by one",
             ),
         ),
