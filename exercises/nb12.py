@@ -170,7 +170,12 @@ def _mean_of_squares(p, y):
 def test_mean_squared_error(answer, call):
     for shape in ((5,), (4, 3), (1, 1), ()):
         p, y = torch.randn(shape, requires_grad=True), torch.randn(shape)
-        got = call(answer, p, y)
+        try:
+            got = call(answer, p, y)
+        except ValueError:
+            raise Wrong(
+                f"Two equal shapes, {shape}, were refused. Raise only where they differ."
+            ) from None
         if not isinstance(got, torch.Tensor) or got.dim():
             kind = (
                 f"shape {tuple(got.shape)}" if isinstance(got, torch.Tensor) else type(got).__name__
@@ -349,6 +354,8 @@ _SIZES = (
     ((1000, 20, 60, 20), "p @ q is small here: 20 by 20."),
     ((64, 32, 16, 1), "All four sizes decide: count the products of both orders."),
     ((8, 64, 8, 2), "All four sizes decide: count the products of both orders."),
+    ((512, 128, 4, 128), "x @ p is narrow here: 4 columns."),
+    ((128, 2, 50, 60), "All four sizes decide: count the products of both orders."),
     ((2, 3, 5, 7), "All four sizes decide: count the products of both orders."),
 )
 
@@ -547,6 +554,11 @@ EXERCISES = {
         "        )\n"
         "    return ((predictions - targets) ** 2).mean()\n",
         wrong=(
+            WrongAnswer(
+                "always refuses",
+                "def mean_squared_error(predictions, targets):\n    raise ValueError('shapes')\n",
+                "Two equal shapes",
+            ),
             WrongAnswer(
                 "squeezed",
                 "def mean_squared_error(predictions, targets):\n"
@@ -867,6 +879,18 @@ EXERCISES = {
                 "def low_rank(x, p, q):\n"
                 "    return (x @ p) @ q if p.shape[1] < p.shape[0] else x @ (p @ q)\n",
                 "All four sizes decide",
+            ),
+            WrongAnswer(
+                "the outer sizes",
+                "def low_rank(x, p, q):\n"
+                "    return (x @ p) @ q if x.shape[0] < q.shape[1] else x @ (p @ q)\n",
+                "4 columns",
+            ),
+            WrongAnswer(
+                "the rank against the last size",
+                "def low_rank(x, p, q):\n"
+                "    return (x @ p) @ q if p.shape[1] < q.shape[1] else x @ (p @ q)\n",
+                "(128, 2)",
             ),
             WrongAnswer(
                 "the smaller result in between",
