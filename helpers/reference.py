@@ -1,7 +1,7 @@
 """Read results that were measured on named kinds of machines, to draw them beside the reader's.
 
-Each file ``reference/<name>/<kind>.json`` comes from a real run and holds the kind of machine,
-the versions, and for each size the five-number summary of its times in seconds. There is no file
+A file ``reference/<kind>.json`` comes from a real run on that kind of machine. Under ``curves`` it
+may hold, by name and size, the five-number summary of measured times in seconds. There is no file
 for a machine on which nobody has run the course.
 """
 
@@ -17,18 +17,17 @@ from helpers._paths import ROOT
 if TYPE_CHECKING:
     from torch.utils.benchmark import Measurement
 
-    from helpers.device import Machine
-
 FOLDER = ROOT / "reference"
+_kept: dict[str, dict[str, list[float]]] = {}
 
 
 def load(name: str, *, folder: Path = FOLDER) -> dict[str, dict[int, Measurement]]:
-    """Read the reference results of one measurement.
+    """Read a curve of every kind of machine that has been measured.
 
     Parameters
     ----------
     name : str
-        Of the measurement, such as ``"matmul_float32"``.
+        Of the curve, such as ``"matmul_float32"``.
     folder : pathlib.Path
         Where the results lie.
 
@@ -40,57 +39,61 @@ def load(name: str, *, folder: Path = FOLDER) -> dict[str, dict[int, Measurement
     Raises
     ------
     ValueError
-        If a file does not hold what `as_json` writes.
+        If a file does not hold what is said above.
 
     Examples
     --------
-    >>> load("a measurement that nobody has made")
+    >>> load("a curve that nobody has measured")
     {}
     """
     found = {}
-    for path in sorted((folder / name).glob("*.json")):
+    for path in sorted(folder.glob("*.json")):
         try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            times = {
-                int(size): [float(t) for t in values] for size, values in kept["times"].items()
-            }
-            found[kept["kind"]] = {n: _measurement(kept["kind"], t) for n, t in times.items()}
+            result = json.loads(path.read_text(encoding="utf-8"))
+            curve = result.get("curves", {}).get(name, {})
+            if curve:
+                kind = result["kind"]
+                found[kind] = {int(n): _measurement(kind, times) for n, times in curve.items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"{path.name} must hold kind and times as reference.as_json writes them, "
-                f"got {type(error).__name__}: {error}; write it again on that machine"
+                f"{path.name} must hold kind and curves as reference.kept gives them, got "
+                f"{type(error).__name__}: {error}; write it again on that machine"
             ) from None
     return found
 
 
-def as_json(machine: Machine, times: Mapping[int, Measurement]) -> str:
-    """Write results as the text of a reference file.
+def keep(name: str, times: Mapping[int, Measurement]) -> None:
+    """Keep a measured curve in this process, so that a run on a device can store it.
 
     Parameters
     ----------
-    machine : Machine
-        Where they were measured; see `helpers.device.describe_machine`.
+    name : str
+        Of the curve.
     times : mapping of int to torch.utils.benchmark.Measurement
         The measurement at each size.
-
-    Returns
-    -------
-    str
-        JSON: kind, versions and the least, quartile, median, quartile and greatest time.
     """
     import numpy as np
 
-    five = {
-        str(n): np.quantile(m.times, (0, 0.25, 0.5, 0.75, 1)).tolist() for n, m in times.items()
-    }
-    kept = {"kind": machine.kind, "torch": machine.torch, "numpy": machine.numpy, "times": five}
-    return json.dumps(kept, indent=1) + "\n"
+    summary = {n: np.quantile(m.times, (0, 0.25, 0.5, 0.75, 1)) for n, m in times.items()}
+    _kept[name] = {str(n): five.tolist() for n, five in summary.items()}
+
+
+def kept() -> dict[str, dict[str, list[float]]]:
+    """Return what was kept: for each name and size the five-number summary of its times.
+
+    Returns
+    -------
+    dict
+        Of the form that a file holds under ``curves``.
+    """
+    return {name: dict(curve) for name, curve in _kept.items()}
 
 
 def _measurement(kind: str, times: list[float]) -> Measurement:
     from torch.utils.benchmark import Measurement
     from torch.utils.benchmark.utils.common import TaskSpec
 
+    times = [float(seconds) for seconds in times]
     if not times or min(times) <= 0:
         raise ValueError(f"times must be above zero, got {times}")
     return Measurement(1, times, TaskSpec(stmt=kind, setup="pass", num_threads=1))

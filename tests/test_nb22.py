@@ -85,6 +85,7 @@ def test_with_cuda_a_third_curve_is_measured_and_drawn(products):
     assert set(products["timing"].devices) == {"cpu", "cuda"}
     run(cell("newest = list(products)"), products)
     assert products["newest"] == "torch, cuda"
+    assert set(reference.kept()["matmul_float32"]) == set(map(str, products["curve"]))
     assert products["turns"] == 128  # 20 µs against 1 µs + 2e-11 n³: from n = 99 on
 
 
