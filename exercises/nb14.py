@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.exercises import Choice, Exercise, Number, Wrong, WrongAnswer
 
@@ -74,11 +75,14 @@ PREDICTIONS = {
         },
     ),
     "14.p5": Choice(
-        question="w = [1.], loss = (w*w).sum(). Before backward, w.data.mul_(10). What is the "
+        question="w = [1.], loss = (w*w*w).sum(). Before backward, w.data.mul_(10). What is the "
         "gradient?",
         options={
-            "2": "2 is the gradient of the loss that was computed. Backward found another w.",
-            "20": "Right: neither value nor gradient of one function, and not a word.",
+            "3": "3 is the gradient of the loss that was computed. Backward found another w.",
+            "300": "300 is the gradient at the new w. Backward has the new w too, and still the "
+            "product w*w of the old one.",
+            "201": "Right: 1 from the product that was saved, 200 from the new w. It is the "
+            "gradient at no w that there was, and no word about it.",
             "an error": "Three other ways to write raise. .data hands out a tensor with a version "
             "counter of its own, so nobody notices.",
         },
@@ -118,23 +122,63 @@ def _by_autograd(x, y, *parameters):
     return [g.numpy() for g in torch.autograd.grad(loss, leaves)]
 
 
+class _Watch(TorchDispatchMode):
+    """Notice whether torch computed anything."""
+
+    noticed = False
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        self.noticed = True
+        return operation(*args, **(kwargs or {}))
+
+
 def test_backward(answer, call):
-    for sizes in ((4, 3, 6, 3), (7, 5, 4, 2), (1, 3, 8, 2)):
+    widths_of_one = ((4, 3, 1, 3), (5, 1, 4, 1))
+    for sizes in ((4, 5, 6, 3), (7, 5, 4, 2), (1, 3, 8, 2), *widths_of_one):
         arrays = _layers(*sizes)
-        got = call(answer, *arrays)
+        with _Watch() as torch_seen:
+            got = call(answer, *arrays)
+        if torch_seen.noticed:
+            raise Wrong(
+                "torch computed here, so the derivatives are its own. Write them by hand this "
+                "time: NumPy alone, no tensor."
+            )
         if not isinstance(got, tuple | list) or len(got) != 4:
             kind = f"{len(got)} things" if isinstance(got, tuple | list) else type(got).__name__
             raise Wrong(f"Return four arrays, (dw1, db1, dw2, db2), got {kind}.")
-        for name, value, expected in zip(_NAMES, got, _by_autograd(*arrays), strict=True):
+        for name, value in zip(_NAMES, got, strict=True):
             if not isinstance(value, np.ndarray | np.floating):
                 raise Wrong(f"{name} must be a NumPy array, got {type(value).__name__}.")
+        right = _by_autograd(*arrays)
+        _look_at_order([np.shape(value) for value in got], [value.shape for value in right])
+        for name, value, expected in zip(_NAMES, got, right, strict=True):
             if np.shape(value) != expected.shape:
                 raise Wrong(_why_shape(name, np.shape(value), expected.shape, sizes[0]))
             if not np.allclose(value, expected, rtol=1e-6, atol=1e-9):
                 raise Wrong(_why_gradient(name, value, expected, arrays))
 
 
+def _look_at_order(shapes, expected):
+    if shapes != expected and sorted(shapes) == sorted(expected):
+        kinds = dict(zip(expected, _NAMES, strict=True))
+        order = ", ".join(kinds[shape] for shape in shapes)
+        raise Wrong(
+            f"By their shapes, what came is ({order}): return the gradients in the order "
+            f"({', '.join(_NAMES)})."
+        )
+
+
 def _why_shape(name, got, expected, samples):
+    if got == ():
+        return (
+            f"{name} is one number and must have shape {expected}: each element has a gradient of "
+            "its own. A sum for a bias runs over the samples alone, which is dimension 0."
+        )
+    if len(got) < len(expected) and got == tuple(n for n in expected if n != 1):
+        return (
+            f"{name} has shape {got} and must have {expected}: a width of 1 is a dimension too. "
+            "squeeze() removes it."
+        )
     if got == (samples, *expected):
         return (
             f"{name} has shape {got} and must have {expected}. One bias, {samples} users: its "
@@ -192,10 +236,25 @@ def test_step(answer, call):
             truth -= lr * 2 * (truth - target)
             _look_at_step(w, before, truth, before - lr * total, number)
             if w._version == version:
-                raise Wrong(
-                    "The values are right and w._version has not moved: the counter slept. A graph "
-                    "that saved w would use the new values without a word. Write without .data."
-                )
+                raise Wrong(_why_unnoticed(answer))
+
+
+def _why_unnoticed(answer):
+    names = _names_in(answer)
+    how = "Write to w itself, with torch, and switch the record off for that line."
+    if "data" in names:
+        how = "Write without .data."
+    elif names & {"numpy", "np", "asarray"}:
+        how = "NumPy writes into the storage and tells torch nothing: write with torch."
+    return (
+        "The values are right and w._version has not moved: the counter slept. A graph that saved "
+        f"w would use the new values without a word. {how}"
+    )
+
+
+def _names_in(answer):
+    """Return the global names and attributes that a function's code mentions."""
+    return set(getattr(getattr(answer, "__code__", None), "co_names", ()))
 
 
 def _run_step(answer, call, w, target, lr):
@@ -253,7 +312,18 @@ def _look_at_step(w, before, truth, summed, number):
 
 # --- 14.3 -------------------------------------------------------------------------------
 
-_KINDS = ("trained", "detached", "unused", "closed", "frozen")
+# Why a name does not belong in the list, by what was done with its layer.
+_HEALTHY = {
+    "partly closed": "some of its elements are 0, and not all: one closed unit is enough. "
+    "`not g.all()` is true as soon as one is 0; untrained is `not g.any()`.",
+    "opposed": "its elements add up to 0, as they do in front of a softmax, and each of them "
+    "trains. Look at the elements, not at their sum.",
+    "faint": "its elements are near 1e-8: small, and not 0. Adam divides by their size and steps. "
+    "Compare with 0, without a threshold.",
+    "trained": "it is not zero.",
+}
+_UNTRAINED = ("detached", "unused", "closed")
+_KINDS = (*_HEALTHY, *_UNTRAINED, "frozen")
 
 
 class _Patchwork(torch.nn.Module):
@@ -267,16 +337,26 @@ class _Patchwork(torch.nn.Module):
             layer.requires_grad_(kind != "frozen")
             if kind == "closed":
                 torch.nn.init.constant_(layer.bias, -100.0)
+            if kind == "partly closed":
+                torch.nn.init.constant_(layer.weight, 0.5)
+                torch.nn.init.constant_(layer.bias, 1.0)
+                torch.nn.init.constant_(layer.bias[:1], -100.0)
 
     def forward(self, x):
-        total = torch.zeros(len(x), 3)
+        total = x.new_zeros(len(x), 3)
         for layer, kind in zip(self.layers, self.kinds, strict=True):
-            if kind == "unused":
-                continue
-            h = layer(x)
-            h = h.relu() if kind == "closed" else h.detach() if kind == "detached" else h
-            total = total + h
+            if kind != "unused":
+                total = total + _USES.get(kind, torch.clone)(layer(x))
         return total
+
+
+_USES = {
+    "closed": torch.relu,
+    "partly closed": torch.relu,
+    "detached": torch.detach,
+    "opposed": lambda h: h[:, :1] - h[:, 1:2],
+    "faint": lambda h: 1e-8 * h,
+}
 
 
 def _kind_of(name, model):
@@ -335,19 +415,17 @@ def _run_untrained(answer, call, model, loss):
 
 
 def _look_at_names(got, model):
-    for name in sorted(got):
-        kind = _kind_of(name, model)
-        if kind == "frozen":
-            raise Wrong(
-                f"{name} has requires_grad=False: that was a decision, not a fault. Leave frozen "
-                "parameters out."
-            )
-        if kind == "trained":
-            raise Wrong(f"{name} does get a gradient from this loss, and it is not zero.")
+    of_kind = {_kind_of(name, model): name for name in sorted(got)}
+    if "frozen" in of_kind:
+        raise Wrong(
+            f"{of_kind['frozen']} has requires_grad=False: that was a decision, not a fault. Leave "
+            "frozen parameters out."
+        )
+    for kind, why in _HEALTHY.items():
+        if kind in of_kind:
+            raise Wrong(f"{of_kind[kind]} does get a gradient from this loss: {why}")
     untrained = {n for n, p in model.named_parameters()} - got
-    missing = sorted(
-        name for name in untrained if _kind_of(name, model) in ("detached", "unused", "closed")
-    )
+    missing = sorted(name for name in untrained if _kind_of(name, model) in _UNTRAINED)
     if not missing:
         return
     if len(got) == 1:
@@ -374,6 +452,7 @@ def _point_sets():
         ("six points in the plane", torch.rand(6, 2)),
         ("three equal points", torch.rand(1, 2).expand(3, 2).clone()),
         ("one point", torch.rand(1, 3)),
+        ("two points 5e-7 apart", torch.tensor([[0.0, 0.0], [3e-7, 4e-7]])),
     ]
 
 
@@ -421,6 +500,12 @@ def _look_at_slope(name, gradient, expected, answer):
         )
     if not torch.allclose(gradient.double(), expected, rtol=1e-3, atol=1e-4):
         zero = " It is 0 where other points pull." if not gradient.any() else ""
+        if "apart" in name:
+            raise Wrong(
+                f"{name.capitalize()}: their distance has a slope of 1, and yours is "
+                f"{float(gradient.norm() / expected.norm()):.3f} of it. A bound or an addend under "
+                "the root (clamp, eps) takes near points for equal ones."
+            )
         raise Wrong(
             f"{name.capitalize()}: the gradient is finite and differs from that of the distance by "
             f"up to {(gradient.double() - expected).abs().max():.3f}.{zero} Equal points add 0, "
@@ -429,7 +514,7 @@ def _look_at_slope(name, gradient, expected, answer):
 
 
 def _why_nan(answer):
-    names = set(getattr(getattr(answer, "__code__", None), "co_names", ()))
+    names = _names_in(answer)
     for name, why in (
         ("nan_to_num", "nan_to_num repairs the value, not the 0·inf on the way back."),
         ("where", "where() chooses among values; the branch that was not chosen is differentiated "
@@ -450,6 +535,16 @@ _GRAD = (
     "        loss, [p for _, p in named], allow_unused=True, retain_graph=True\n"
     "    )\n"
 )
+
+
+def _untrained_if(condition):
+    """Write out an answer to 14.3 that calls a gradient `g` dead on this condition."""
+    return (
+        f"{_NAMED}{_GRAD}"
+        f"    return [n for (n, _), g in zip(named, grads) if g is None or {condition}]\n"
+    )
+
+
 _SQUARES = (
     "def pairwise_distance(points):\n"
     "    difference = points[:, None] - points[None]  # (n, n, dim)\n"
@@ -512,6 +607,19 @@ EXERCISES = {
             WrongAnswer("a list of strings", _BACKWARD + "    return ['a', 'b', 'c', 'd']\n",
                         "must be a NumPy array"),
             WrongAnswer("nothing", _BACKWARD + "    out = 2 * error\n", "Return four arrays"),
+            WrongAnswer("left to autograd", "def backward(*arrays):\n"
+                        "    x, y, *leaves = (torch.tensor(a, requires_grad=True) for a in arrays)\n"
+                        "    w1, b1, w2, b2 = leaves\n"
+                        "    h = (x @ w1 + b1).relu()\n"
+                        "    (((h @ w2 + b2 - y) ** 2).sum() / len(x)).backward()\n"
+                        "    return [leaf.grad.numpy() for leaf in leaves]\n", "torch computed here"),
+            WrongAnswer("squeezed", _backward().replace("x.T @ da", "(x.T @ da).squeeze()"),
+                        "a width of 1 is a dimension too"),
+            WrongAnswer("bias summed to a number", _backward(db1="da.sum()"), "is one number"),
+            WrongAnswer("another order", _BACKWARD + "    out = 2 * error / len(x)\n"
+                        "    da = out @ w2.T * (a > 0)\n"
+                        "    return h.T @ out, out.sum(0), x.T @ da, da.sum(0)\n",
+                        "By their shapes, what came is (dw2, db2, dw1, db1)"),
         ),
     ),
     "14.2": Exercise(
@@ -540,7 +648,10 @@ EXERCISES = {
             WrongAnswer("bare in place", f"{_STEP}    loss_fn(w).backward()\n"
                         "    w -= lr * w.grad\n    w.grad = None\n", "w is a leaf"),
             WrongAnswer(".data", f"{_STEP}    loss_fn(w).backward()\n"
-                        "    w.data -= lr * w.grad\n    w.grad = None\n", "the counter slept"),
+                        "    w.data -= lr * w.grad\n    w.grad = None\n", "Write without .data"),
+            WrongAnswer("through NumPy", f"{_STEP}    loss_fn(w).backward()\n"
+                        "    array = w.detach().numpy()\n    array -= lr * w.grad.numpy()\n"
+                        "    w.grad = None\n", "NumPy writes into the storage"),
             WrongAnswer("not cleared", f"{_STEP}    loss_fn(w).backward()\n"
                         "    with torch.no_grad():\n        w -= lr * w.grad\n",
                         "Step 2 is a sum"),
@@ -575,12 +686,14 @@ EXERCISES = {
             "frozen parameter makes autograd.grad raise.",
             "named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]",
         ),
-        solution=f"{_NAMED}{_GRAD}"
-        "    return [n for (n, _), g in zip(named, grads) if g is None or not g.any()]\n",
+        solution=_untrained_if("not g.any()"),
         wrong=(
             WrongAnswer("None only", f"{_NAMED}{_GRAD}"
                         "    return [n for (n, _), g in zip(named, grads) if g is None]\n",
                         "exact zeros train nothing"),
+            WrongAnswer("any zero element", _untrained_if("not g.all()"), "one closed unit is enough"),
+            WrongAnswer("sum near 0", _untrained_if("g.sum().abs() < 1e-5"), "add up to 0"),
+            WrongAnswer("threshold", _untrained_if("g.abs().max() < 1e-6"), "without a threshold"),
             WrongAnswer("frozen listed", f"{_NAMED}{_GRAD}"
                         "    frozen = [n for n, p in model.named_parameters() if not p.requires_grad]\n"
                         "    dead = [n for (n, _), g in zip(named, grads) if g is None or not g.any()]\n"
@@ -633,7 +746,8 @@ EXERCISES = {
             "the product is not a number.",
             "torch.where(squares > 0, squares.sqrt(), 0) still takes the root of 0, and where only "
             "chooses afterwards.",
-            "Let the root see no 0: squares.clamp(min=1e-12), or torch.linalg.vector_norm.",
+            "Put a 1 under the root where squares is 0, and choose the 0 afterwards; or take "
+            "torch.linalg.vector_norm(difference, dim=-1), which does.",
         ),
         solution="def pairwise_distance(points):\n"
         "    difference = points[:, None] - points[None]  # (n, n, dim)\n"
@@ -648,6 +762,10 @@ EXERCISES = {
                         "repairs the value"),
             WrongAnswer("large eps", f"{_SQUARES}    return (squares + 1e-6).sqrt()\n",
                         "between equal points"),
+            WrongAnswer("clamp", f"{_SQUARES}    return squares.clamp(min=1e-12).sqrt()\n",
+                        "takes near points for equal ones"),
+            WrongAnswer("small eps", f"{_SQUARES}    return (squares + 1e-12).sqrt()\n",
+                        "takes near points for equal ones"),
             WrongAnswer("detach", f"{_SQUARES}    return squares.detach().sqrt()\n",
                         "0 everywhere"),
             WrongAnswer("squares", f"{_SQUARES}    return squares\n", "distance ["),

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from exercises import nb14
+from helpers.exercises._selftest import judge_source
 from helpers.saved import saved_bytes
 
 
@@ -40,18 +41,88 @@ def test_a_second_backward_on_one_graph_raises_and_a_new_graph_adds(op):
     assert x.grad.item() == 2 * first
 
 
-def test_only_a_write_through_data_is_silent():
+@pytest.mark.parametrize(("power", "silent", "right"), [(2, 20, 2), (3, 201, 3)])
+def test_only_a_write_through_data_is_silent(power, silent, right):
     def gradient(write):
         w = leaf(1.0)
-        loss = (w * w).sum()
+        loss = (w * w if power == 2 else w * w * w).sum()
         write(w)
         loss.backward()
         return w.grad.item()
 
-    assert gradient(lambda w: w.data.mul_(10)) == 20
-    assert gradient(lambda w: None) == 2
+    assert gradient(lambda w: w.data.mul_(10)) == silent
+    assert gradient(lambda w: None) == right
     with pytest.raises(RuntimeError, match="expected version 0"):
         gradient(lambda w: w.detach().mul_(10))
+
+
+def test_the_gradient_after_data_is_that_of_neither_value():
+    assert 201 not in {3 * 1**2, 3 * 10**2}
+    assert "201" in nb14.PREDICTIONS["14.p5"].options
+
+
+def test_weights_scaled_where_they_are_made_are_no_leaf_and_get_no_gradient():
+    small = torch.randn(2, requires_grad=True) * 0.01
+    small.sum().backward()
+    assert not small.is_leaf
+    with pytest.warns(UserWarning, match="not a leaf"):
+        assert small.grad is None
+
+
+def test_gradcheck_notices_a_cut_inside():
+    at = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: x * x, at)
+    assert not torch.autograd.gradcheck(lambda x: x * x.detach(), at, raise_exception=False)
+
+
+def test_anomaly_detection_names_the_root():
+    x = leaf(4.0, 0.0)
+    with (
+        torch.autograd.set_detect_anomaly(True),
+        pytest.warns(UserWarning, match="SqrtBackward0"),
+        pytest.raises(RuntimeError, match="SqrtBackward0"),
+    ):
+        torch.where(x > 0, x.sqrt(), 0.0).sum().backward()
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [kind for kind in nb14._HEALTHY if kind != "trained"],
+)
+def test_each_unusual_layer_that_trains_has_the_gradient_it_stands_for(healthy):
+    model = nb14._Patchwork(["trained", healthy])
+    layer = model.layers[1]
+    loss = model(torch.rand(5, 4)).pow(2).mean()
+    for gradient in torch.autograd.grad(loss, list(layer.parameters())):
+        assert gradient.any()
+        if healthy == "partly closed":
+            assert not gradient.all()
+        if healthy == "opposed":
+            assert gradient.sum().abs() < 1e-6 < gradient.abs().max()
+        if healthy == "faint":
+            assert 0 < gradient.abs().max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "torch.where(s > 0, torch.where(s > 0, s, 1.0).sqrt(), 0.0)",
+        "torch.where(s == 0, 0.0, s + (s == 0)).where(s > 0, 1.0).sqrt().where(s > 0, 0.0)",
+        "(s + 1e-30).sqrt()",
+    ],
+)
+def test_other_right_ways_to_the_distance_pass(root):
+    source = (
+        "def pairwise_distance(points):\n"
+        f"    s = ((points[:, None] - points[None]) ** 2).sum(-1)\n    return {root}\n"
+    )
+    assert judge_source("14.4", source).status == "passed"
+
+
+def test_a_write_that_is_neither_data_nor_numpy_is_not_told_to_leave_out_data():
+    assert ".data" not in nb14._why_unnoticed(None)
+    assert ".data" not in nb14._why_unnoticed(lambda w: w.detach().numpy())
+    assert "Write without .data" in nb14._why_unnoticed(lambda w: w.data)
 
 
 def test_a_sum_of_losses_keeps_a_graph_for_each_and_a_sum_of_numbers_none():

@@ -21,8 +21,6 @@ ON_PURPOSE = {
         "no leaf",
         "number without it",
     },
-    # builds a model inside a check that runs on the CPU
-    "nb14.py": {"born on the CPU"},
 }
 
 
