@@ -654,3 +654,73 @@ def _memory_axes(
     for number, start in enumerate(starts):
         axes.text(start, -0.55, f"block {chr(ord('A') + number)}", va="bottom", fontsize=9,
                   color=PALETTES[_theme]["reference"])  # fmt: skip
+
+
+_BANDS = {
+    "parameter": ("reference", ""),
+    "optimizer state": ("memory", ""),
+    "gradient": ("gradient", "..."),
+    "activation": ("new", ""),
+    "recomputed": ("new", "///"),
+    "temporary": ("baseline", "xxx"),
+    "other": ("ink", ""),
+}
+
+
+def plot_timeline(message: str, timeline: Any, *, caption: str = "") -> Chart:
+    """Draw the live bytes of each category over the operations of a block, with the peak marked.
+
+    Parameters
+    ----------
+    message : str
+        The title, a sentence.
+    timeline : helpers.memory.Timeline
+        What ``track_memory(...)`` kept: its attribute ``timeline``.
+    caption : str
+        How it was counted.
+
+    Returns
+    -------
+    Chart
+        With one row per phase: its highest total, and the category that was largest then.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw.
+    """
+    if not timeline.total:
+        raise ValueError("timeline must hold at least one point, got nothing to draw")
+    figure, axes = _new_figure(message)
+    colors, unit = PALETTES[_theme], 2**20
+    drawn = {name: timeline.by_category[name] for name in _BANDS if any(timeline.by_category[name])}
+    x, low = timeline.operations, [0.0] * len(timeline)
+    for name, column in drawn.items():
+        color, hatch = _BANDS[name]
+        high = [a + b / unit for a, b in zip(low, column, strict=True)]
+        axes.fill_between(
+            x, low, high, step="post", label=name, facecolor=colors[color], hatch=hatch,
+            edgecolor=colors["paper"], linewidth=0,
+        )  # fmt: skip
+        low = high
+    at = timeline.total.index(max(timeline.total))
+    top = timeline.total[at] / unit
+    axes.annotate(
+        f"peak: {format_bytes(timeline.total[at])}, {timeline.phases[at]}", (x[at], top),
+        xytext=(12, 12), textcoords="offset points", arrowprops={"arrowstyle": "->"},
+    )  # fmt: skip
+    axes.set(xlabel="operation", ylabel="live tensors (MiB)", ylim=(0, 1.25 * top))
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, reverse=True)
+    _caption(figure, caption)
+    heads = ("phase", "highest", "largest category")
+    return Chart(figure, message, heads, tuple(_phase_rows(timeline)))
+
+
+def _phase_rows(timeline: Any) -> list[tuple[str, str, str]]:
+    rows = []
+    for phase in dict.fromkeys(timeline.phases):
+        places = [i for i, name in enumerate(timeline.phases) if name == phase]
+        at = max(places, key=lambda i: timeline.total[i])
+        largest = max(timeline.by_category, key=lambda name: timeline.by_category[name][at])
+        rows.append((phase, format_bytes(timeline.total[at]), largest))
+    return rows

@@ -186,3 +186,30 @@ def test_times_are_labeled_with_units_and_labels_do_not_collide(shortest, longes
     assert len(boxes) >= 2
     assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
     assert all(text[-1] == "s" for _, text in tick_labels(chart))
+
+
+def test_a_timeline_is_drawn_with_its_peak_and_one_row_for_each_phase():
+    import torch
+
+    from helpers.memory import track_memory
+
+    model = torch.nn.Linear(100, 10)
+    with track_memory(model) as peak:
+        model(torch.ones(50, 100)).sum().backward()
+    chart = plotting.plot_timeline("Backward adds", peak.timeline, caption="counted")
+    assert [row[0] for row in chart.rows] == ["forward", "backward"]
+    assert chart.columns == ("phase", "highest", "largest category")
+    labels = [text.get_text() for text in chart.axes.get_legend().get_texts()]
+    assert "parameter" in labels
+    assert "recomputed" not in labels
+    note = next(child for child in chart.axes.texts)
+    assert note.get_text().startswith("peak: ")
+
+
+def test_an_empty_timeline_is_refused():
+    from helpers.memory import track_memory
+
+    with track_memory() as peak:
+        pass
+    with pytest.raises(ValueError, match="at least one point, got nothing to draw"):
+        plotting.plot_timeline("Nothing", peak.timeline)
