@@ -3,6 +3,7 @@
 import copy
 import inspect
 import math
+import operator
 import statistics
 
 import torch
@@ -98,15 +99,16 @@ def _names_in(answer):
 
 # --- 17.1 -------------------------------------------------------------------------------
 
+TORCH_CONVOLUTIONS = {name for at in (torch, F, nn) for name in dir(at) if "conv" in name.lower()}
 # batch, channels in, channels out, height, width, height and width of the filter
 CONVOLUTIONS = ((1, 1, 1, 5, 5, 3, 3), (2, 2, 3, 4, 6, 3, 5), (1, 3, 2, 4, 7, 1, 3))
 
 
 def test_convolve(answer, call):
-    used = _names_in(answer) & {"conv2d", "Conv2d", "convolution", "conv3d", "conv1d"}
+    used = sorted(_names_in(answer) & TORCH_CONVOLUTIONS)
     if used:
         raise Wrong(
-            f"{used.pop()} is torch's own convolution. Write the sum yourself: move the image, "
+            f"{used[0]} is one of torch's own convolutions. Write the sum yourself: move the image, "
             "multiply by one number of the filter, add."
         )
     for batch, given, made, height, width, rows, columns in CONVOLUTIONS:
@@ -197,6 +199,11 @@ def test_random_shift(answer, call):
         )
     if got.shape != images.shape:
         raise Wrong(f"The shape must stay {tuple(images.shape)}, got {tuple(got.shape)}.")
+    if got.dtype != images.dtype:
+        raise Wrong(
+            f"{images.dtype} went in and {got.dtype} came out: the first layer would refuse it. "
+            "Make new tensors with dtype=images.dtype."
+        )
     _look_at_shifts(got, images)
     again = call(answer, images, torch.Generator().manual_seed(3), may_change=(0, 1))
     if not torch.equal(got, _tensor(again, "the shifted images")):
@@ -204,10 +211,26 @@ def test_random_shift(answer, call):
             "Two generators with the same seed gave two results: the run is not repeatable. "
             "Every draw must come from the generator that was passed."
         )
+    _look_at_other_sizes(answer, call)
     if torch.equal(got, call(answer, images, generator, may_change=(0, 1))):
         raise Wrong(
             "The second call drew the same shifts as the first, so every epoch sees the same "
             "images. Draw on from the generator, and do not seed inside."
+        )
+
+
+def _look_at_other_sizes(answer, call):
+    images = torch.rand(300, 2, 6, 9) + 0.1
+    try:
+        got = call(answer, images.clone(), torch.Generator().manual_seed(3), may_change=(0, 1))
+    except (IndexError, RuntimeError, ValueError):
+        got = images[:, :, :0]  # stopped: sizes that do not fit
+    if len(got) == 300 and got.ndim == 4 and got.shape[1] != 2:
+        raise Wrong(f"Images of two channels came back with {got.shape[1]}: move all channels.")
+    if got.shape != images.shape or (_which(got, images, _moved) == -1).any():
+        raise Wrong(
+            "Images of 6 × 9 pixels go wrong, although 8 × 8 works: 8 stands in your code. Take "
+            "height and width from images.shape."
         )
 
 
@@ -232,10 +255,13 @@ def _look_at_shifts(got, images):
     if missing:
         if all(dy == dx for dy, dx in seen):
             raise Wrong("Rows and columns moved together: draw one number for each.")
+        if all(0 in shift for shift in seen):
+            raise Wrong("Each image moved by rows or by columns, never by both: draw each alone.")
+        if not any(1 in shift for shift in seen):
+            raise Wrong("No image moved by +1: the upper end of randint is left out.")
         dy, dx = missing[0]
         raise Wrong(
-            f"None of 300 images moved by {dy} rows and {dx} columns. Draw both from −1, 0 and "
-            "1: the upper end of randint is left out."
+            f"None of 300 images moved by {dy} rows and {dx} columns. Draw both from −1, 0 and 1."
         )
 
 
@@ -254,15 +280,20 @@ def _layers():
             for tensor in (bn.weight, bn.bias, bn.running_mean):
                 tensor.copy_(torch.randn(conv.out_channels) + 0.2)
             bn.running_var.copy_(torch.rand(conv.out_channels) * 3 + 0.2)
+            if eps > 0.01:
+                bn.running_var[0] = 1e-3  # so small that 1e-5 and no eps differ
             if conv.bias is not None:
                 conv.bias.copy_(torch.randn(conv.out_channels))
-        yield conv.eval(), bn.eval(), torch.randn(2, conv.in_channels, 7, 7)
+        evaluates = conv.bias is None  # the others come as a training leaves them
+        images = torch.randn(2, conv.in_channels, 7, 7)
+        yield conv.train(not evaluates), bn.train(not evaluates), images
 
 
 def test_fold(answer, call):
     for conv, bn, images in _layers():
         before = copy.deepcopy((conv.state_dict(), bn.state_dict()))
-        twins = copy.deepcopy((conv, bn))
+        modes = conv.training, bn.training
+        twins = [copy.deepcopy(layer).eval() for layer in (conv, bn)]
         folded = call(answer, conv, bn)
         for layer, old in zip((conv, bn), before, strict=True):
             if not all(torch.equal(old[name], now) for name, now in layer.state_dict().items()):
@@ -270,6 +301,11 @@ def test_fold(answer, call):
                     f"The original {type(layer).__name__} has changed, and folding it again would "
                     "scale it twice. Work on a copy."
                 )
+        if (conv.training, bn.training) != modes:
+            raise Wrong(
+                "A layer was handed in in one mode and is now in the other: its training would go "
+                "on with fixed statistics. fold reads numbers and needs no eval()."
+            )
         if not isinstance(folded, nn.Conv2d):
             missing = " Is a return missing?" if folded is None else ""
             raise Wrong(f"Return one nn.Conv2d, got {type(folded).__name__}.{missing}")
@@ -294,43 +330,51 @@ def _compare_folded(folded, conv, bn, images):
             f"and groups of {conv}."
         )
     if not torch.allclose(got, expected, atol=1e-4, rtol=1e-4):
-        raise Wrong(_wrong_fold(folded, conv, bn, images, got))
+        raise Wrong(_wrong_fold(folded, conv, bn))
 
 
-def _wrong_fold(folded, conv, bn, images, got):
+def _wrong_fold(folded, conv, bn):
+    scale = bn.weight / (bn.running_var + bn.eps).sqrt()
+    if not _scales(scale, folded, conv):
+        return _wrong_scale(folded, conv, bn)
     bias = torch.zeros(conv.out_channels) if conv.bias is None else conv.bias
-    root, mean, gamma, beta = (
-        (bn.running_var + bn.eps).sqrt(), bn.running_mean, bn.weight, bn.bias
-    )  # fmt: skip
-    scale = gamma / root
-    per_channel = (-1, 1, 1, 1)
-    cases = (
-        ("BatchNorm divides by the root of variance + eps. Yours has no eps.",
-         gamma / bn.running_var.sqrt(), lambda s: beta + (bias - mean) * s),
-        ("BatchNorm divides by the root of the variance, not by the variance.",
-         gamma / (root * root), lambda s: beta + (bias - mean) * s),
+    mean, beta = bn.running_mean, bn.bias
+    for why, other in (
         ("The bias of the convolution passes through BatchNorm too: it is scaled with the rest.",
-         scale, lambda s: beta + bias - mean * s),
-        ("The running mean is missing: BatchNorm subtracts it first.",
-         scale, lambda s: beta + bias * s),
-        ("The convolution's own bias is missing.", scale, lambda s: beta - mean * s),
-        ("BatchNorm's weight is missing from the scale.", 1 / root,
-         lambda s: beta + (bias - mean) * s),
-        ("BatchNorm's bias is missing.", scale, lambda s: (bias - mean) * s),
-    )  # fmt: skip
-    twin = copy.deepcopy(conv)
-    for why, s, shift in cases:
-        twin.weight.copy_(conv.weight * s.view(per_channel))
-        twin.bias = nn.Parameter(shift(s))
-        if torch.allclose(twin(images), got, atol=1e-4, rtol=1e-4):
+         beta + bias - mean * scale),
+        ("The running mean is missing: BatchNorm subtracts it first.", beta + bias * scale),
+        ("The convolution's own bias is missing.", beta - mean * scale),
+        ("BatchNorm's bias is missing.", (bias - mean) * scale),
+    ):  # fmt: skip
+        if torch.allclose(folded.bias, other, atol=1e-4, rtol=1e-4):
             return why
-    if not torch.allclose(folded.weight, conv.weight * scale.view(per_channel), atol=1e-4):
-        return (
-            "The weights are scaled along the wrong dimension, or by the wrong factor. There is "
-            f"one factor for each output channel, dimension 0 of {tuple(conv.weight.shape)}; "
-            "broadcasting begins at the last one."
-        )
     return "The weights are right. The bias must be beta + (bias − mean) · scale."
+
+
+def _scales(factor, folded, conv):
+    return torch.allclose(folded.weight, conv.weight * factor.view(-1, 1, 1, 1), rtol=1e-4)
+
+
+def _wrong_scale(folded, conv, bn):
+    variance, eps = bn.running_var, bn.eps
+    for why, factor in (
+        ("BatchNorm divides by the root of variance + eps. Yours has no eps.",
+         bn.weight / variance.sqrt()),
+        ("1e-5 is the default of eps. This layer has its own: read bn.eps.",
+         bn.weight / (variance + 1e-5).sqrt()),
+        ("BatchNorm divides by the root of the variance, not by the variance.",
+         bn.weight / (variance + eps)),
+        ("BatchNorm's weight is missing from the scale.", 1 / (variance + eps).sqrt()),
+        ("The weights are still those of the convolution: scale them too.",
+         torch.ones_like(variance)),
+    ):  # fmt: skip
+        if _scales(factor, folded, conv):
+            return why
+    return (
+        "The weights are scaled along the wrong dimension, or by the wrong factor. There is "
+        f"one factor for each output channel, dimension 0 of {tuple(conv.weight.shape)}; "
+        "broadcasting begins at the last one."
+    )
 
 
 # --- 17.4 -------------------------------------------------------------------------------
@@ -338,6 +382,7 @@ def _wrong_fold(folded, conv, bn, images, got):
 
 def _network():
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(8, 3))
+    model[2].register_buffer("cache", torch.zeros(2), persistent=False)
     return model.requires_grad_(False).eval()
 
 
@@ -362,32 +407,54 @@ def _count(model):
     model[1].num_batches_tracked += 1
 
 
+def _remember(model):
+    model[2].cache += 1
+
+
+@torch.no_grad()
+def _spoil(model):
+    model[3].bias[0] = torch.nan
+
+
 def _read(model):
     model(torch.rand(4, 1, 4, 4))
 
 
-USES = {
-    "a forward pass in training mode": _forward,
-    "a change of the last digit of one bias": _nudge,
-    "two filters changing places": _swap,
-    "one more counted batch": _count,
-    "a forward pass in evaluation mode": _read,
-}
+# what happens, whether the model comes in training mode, and the change itself
+USES = (
+    ("a forward pass in training mode", False, _forward),
+    ("a change of the last digit of one bias", False, _nudge),
+    ("two filters changing places", False, _swap),
+    ("one more counted batch", False, _count),
+    ("a change of a buffer that was registered with persistent=False", False, _remember),
+    ("a NaN in one bias", False, _spoil),
+    ("a forward pass in evaluation mode", False, _read),
+    ("a forward pass in the mode in which the model came, training", True, _read),
+)
 
 
 def _snapshot(model):
-    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    return {
+        name: tensor.clone() for name, tensor in (*model.named_parameters(), *model.named_buffers())
+    }
+
+
+def _modes(model):
+    return [module.training for module in model.modules()]
 
 
 def test_moved(answer, call):
-    for what, use in USES.items():
-        model, seen = _network(), []
+    for what, trains, use in USES:
+        model, seen, modes = _network().train(trains), [], []
 
-        def watched(given, use=use, seen=seen):
+        def watched(given, use=use, seen=seen, modes=modes):
             seen.append(given)
+            modes.append(_modes(given))
             use(given)
+            modes.append(_modes(given))
 
-        before = _snapshot(model)
+        before, twin = _snapshot(model), copy.deepcopy(model)
+        modes.append(_modes(model))
         got = call(answer, model, watched)
         if len(seen) != 1 or seen[0] is not model:
             raise Wrong(
@@ -396,9 +463,15 @@ def test_moved(answer, call):
                 if len(seen) != 1
                 else "use was called with another object. Call it with the model itself."
             )
+        if modes[0] != modes[1] or modes[2] != _modes(model):
+            raise Wrong(
+                "Your function put the model into another mode, and the mode decides whether "
+                "statistics move. Leave train() and eval() to use."
+            )
         if isinstance(got, (str, dict)) or not hasattr(got, "__iter__"):
             raise Wrong(f"Return a list of names, got {got!r}.")
-        after = _snapshot(model)
+        use(twin)
+        after = _snapshot(twin)
         expected = [name for name in before if not torch.equal(before[name], after[name])]
         got = [str(name) for name in got]
         if sorted(got) != sorted(expected):
@@ -413,21 +486,43 @@ def _why_moved(answer, got, expected, model):
         return f"{said} {extra[0]} holds the same numbers as before."
     if not missing:
         return f"{said} Name each of them once."
-    parameters = dict(model.named_parameters())
     names = _names_in(answer)
-    if all(name not in parameters for name in missing):
-        if "state_dict" not in names and "named_buffers" not in names:
-            return f"{said} Statistics are buffers, and named_parameters() leaves buffers out."
-        if got and "num_batches_tracked" not in str(missing):
-            return f"{said} Do not stop at the first one."
+    spoiled = [name for name, now in model.named_parameters() if now.isnan().any()]
+    if missing == spoiled:
+        return f"{said} NaN > 0 is False, so a difference of NaN hides. Compare with torch.equal."
+    return f"{said} {_why_missing(names, set(missing), model) or _why_overlooked(names, got)}"
+
+
+def _why_missing(names, missing, model):
+    """Return what the looks leave out, or an empty text."""
+    parameters = {name for name, _ in model.named_parameters()}
+    if "_version" in names:
+        return (
+            "`_version` does not rise when BatchNorm writes its running statistics: compare the "
+            "numbers."
+        )
+    if "state_dict" not in names and "named_buffers" not in names and not missing & parameters:
+        return "Statistics are buffers, and named_parameters() leaves buffers out."
+    if "named_buffers" in names and "named_parameters" not in names and missing <= parameters:
+        return "named_buffers() leaves the parameters out."
+    if not missing & set(model.state_dict()):
+        return (
+            "state_dict() leaves out buffers that were registered with persistent=False. "
+            "named_buffers() lists them."
+        )
+    return ""
+
+
+def _why_overlooked(names, got):
+    """Return why a difference in something that was looked at did not show."""
     if got:
-        return f"{said} Do not stop at the first one."
+        return "Do not stop at the first one."
     if {"allclose", "isclose"} & names:
-        return f"{said} A small drift hides behind the tolerance of allclose: compare exactly."
+        return "A small drift hides behind the tolerance of allclose: compare exactly."
     if {"sum", "mean", "norm"} & names:
-        return f"{said} Two filters that change places have the same sum: compare place by place."
+        return "Two filters that change places have the same sum: compare place by place."
     return (
-        f"{said} Before and after are two views of one tensor: state_dict() and "
+        "Before and after are two views of one tensor: state_dict() and "
         "named_parameters() hand out the model's own tensors. Clone each one first."
     )
 
@@ -435,13 +530,15 @@ def _why_moved(answer, got, expected, model):
 # --- 17.5 -------------------------------------------------------------------------------
 
 
-def _decide(differences, t, *, root=None, deviation=statistics.stdev):
+def _decide(differences, t, *, root=None, deviation=statistics.stdev, above=operator.gt):
     n = len(differences)
     if n < 2:
         return "cannot tell"
     mean = statistics.fmean(differences)
     half = t * deviation(differences) / (root or math.sqrt(n))
-    return "helped" if mean - half > 0 else "hurt" if mean + half < 0 else "cannot tell"
+    if above(mean - half, 0):
+        return "helped"
+    return "hurt" if above(0, mean + half) else "cannot tell"
 
 
 def _paired(a, b):
@@ -464,6 +561,10 @@ def _by_order(a, b, t):
     return _decide([x - y for x, y in zip(a.values(), b.values(), strict=False)], t)
 
 
+def _by_rank(a, b, t):
+    return _by_order(*(dict(enumerate(sorted(runs.values()))) for runs in (a, b)), t)
+
+
 def _sign(value):
     return "helped" if value > 0 else "hurt" if value < 0 else "cannot tell"
 
@@ -479,8 +580,15 @@ MISTAKES = (
      "spread of the differences."),
     (_by_order, "The dictionaries list their seeds in different orders, and one seed is in one "
      "of them only. Pair by seed, not by place."),
+    (_by_rank, "Sorted scores pair the best run with the best, whatever its seed, and a spread "
+     "that cancels is lost. Pair by seed, not by rank."),
+    (lambda a, b, t: _decide(_paired(a, b), t, above=operator.ge),
+     "Equal runs have differences of 0 and an interval from 0 to 0. It is neither above nor below "
+     "0: use > and <."),
     (lambda a, b, t: _decide(_paired(a, b), t, deviation=statistics.pstdev),
      "The spread of n differences around their own mean divides by n − 1, not by n."),
+    (lambda a, b, t: _decide(_paired(a, b), 1.0),
+     "The interval reaches t · spread / √n to each side. Yours has no t."),
     (lambda a, b, t: _decide(_paired(a, b), 1.96),
      "1.96 belongs to many runs. For few runs use t, which was passed."),
     (lambda a, b, t: _decide(_paired(a, b), t, root=1.0),
@@ -507,50 +615,67 @@ def _comparisons():
         plus(-3.0, 2.0, -1.0, -2.0, 3.0),
         plus(*(0.95 * half + x for x in spread)),
         plus(*(0.8 * half + x for x in spread)),
+        plus(*(0.5 * half + x for x in spread)),
         plus(*(1.3 * half + x for x in spread)),
         plus(*(-1.3 * half + x for x in spread)),
         plus(*(30 + x for x in spread)),
         plus(*(-30 + x for x in spread)),
-        (shuffled, extra, t),
-        ({0: 95.0}, {0: 90.0}, math.inf),
+        plus(9.0, 5.0, 1.0, -3.0, -7.0),
         plus(*(0.4 + x for x in noise)),
         (
             {seed: 90.0 + x for seed, x in enumerate(noise[:3])},
             dict.fromkeys(range(3), 90.5),
             4.303,
         ),
+        (shuffled, extra, t),
+        (plus(1.1, 0.9, 1.0, 1.2, 0.8)[0] | {8: 50.0}, base, t),
+        plus(0, 0, 0, 0, 0),
+        ({0: 95.0}, {0: 90.0}, math.inf),
+        ({0: 95.0}, {1: 90.0}, math.inf),
     ]
 
 
 def test_verdict(answer, call):
-    cases, answers = _comparisons(), []
+    cases, answers, stopped = _comparisons(), [], ""
     for a, b, t in cases:
         try:
             got = call(answer, dict(a), dict(b), t)
-        except KeyError as error:
-            raise Wrong(
-                f"Seed {error} has a score in one dictionary only. Compare the seeds that "
-                "both have."
-            ) from None
-        except (statistics.StatisticsError, ZeroDivisionError):
-            raise Wrong(
-                "With one pair there is no spread, and nothing to divide by: answer 'cannot tell'."
-            ) from None
+        except (KeyError, statistics.StatisticsError, ZeroDivisionError) as error:
+            stopped = _why_stopped(error, _paired(a, b))
+            break
         if got not in ("helped", "hurt", "cannot tell"):
             raise Wrong(f"Answer 'helped', 'hurt' or 'cannot tell', got {got!r}.")
         answers.append(got)
+    cases = cases[: len(answers)]
     right = [_verdict(*case) for case in cases]
-    if answers == right:
-        return
+    if answers != right:
+        raise Wrong(_why_verdict(cases, answers, right))
+    if stopped:
+        raise Wrong(stopped)
+
+
+def _why_stopped(error, gains):
+    if isinstance(error, KeyError):
+        return f"Seed {error} has a score in one dictionary only. Compare the seeds that both have."
+    if not gains:
+        return "No seed has two scores, so there is no difference at all: answer 'cannot tell'."
+    if len(gains) == 1:
+        return "With one pair there is no spread, and nothing to divide by: answer 'cannot tell'."
+    return "Equal runs have a spread of 0. Compare the mean with t · spread / √n, undivided."
+
+
+def _why_verdict(cases, answers, right):
     for mistake, why in MISTAKES:
         said = [_tried(mistake, case) for case in cases]
         if all(guess in (None, got) for guess, got in zip(said, answers, strict=True)):
-            raise Wrong(why)
-    a, b, t = next(case for case, g, r in zip(cases, answers, right, strict=True) if g != r)
-    gains = ", ".join(f"{gain:+.2f}" for gain in _paired(a, b))
-    raise Wrong(
-        f"For differences of {gains} and t = {t:g} the answer is {_verdict(a, b, t)!r}, got "
-        f"{answers[cases.index((a, b, t))]!r}. Compute the interval mean ± t · spread / √n."
+            return why
+    (a, b, t), got, expected = next(
+        found for found in zip(cases, answers, right, strict=True) if found[1] != found[2]
+    )
+    gains = ", ".join(f"{gain:+.2f}" for gain in _paired(a, b)) or "no seed"
+    return (
+        f"For differences of {gains} and t = {t:g} the answer is {expected!r}, got {got!r}. "
+        "Compute the interval mean ± t · spread / √n."
     )
 
 
@@ -658,7 +783,16 @@ EXERCISES = {
                 "torch does it",
                 "def convolve(images, weight):\n"
                 "    return torch.nn.functional.conv2d(images, weight, padding='same')\n",
-                "torch's own convolution",
+                "conv2d is one of torch's own convolutions",
+            ),
+            WrongAnswer(
+                "torch does it backward",
+                "def convolve(images, weight):\n"
+                "    rows, columns = weight.shape[2:]\n"
+                "    turned = weight.transpose(0, 1).flip(2, 3)\n"
+                "    around = (rows // 2, columns // 2)\n"
+                "    return torch.nn.functional.conv_transpose2d(images, turned, padding=around)\n",
+                "conv_transpose2d is one of torch's own convolutions",
             ),
             WrongAnswer(
                 "edge repeated",
@@ -820,6 +954,61 @@ EXERCISES = {
                 "    return torch.stack(moved)\n",
                 "none of the nine shifted versions",
             ),
+            WrongAnswer(
+                "five directions",
+                "def random_shift(images, generator):\n"
+                "    ways = [(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)]\n"
+                "    draws = torch.randint(0, 5, (len(images),), generator=generator).tolist()\n"
+                "    moved = []\n"
+                "    for image, way in zip(images, draws):\n"
+                "        dy, dx = ways[way]\n"
+                "        moved.append(torch.nn.functional.pad(image, (dx, -dx, dy, -dy)))\n"
+                "    return torch.stack(moved)\n",
+                "by rows or by columns, never by both",
+            ),
+            WrongAnswer(
+                "never at rest",
+                "def random_shift(images, generator):\n"
+                "    draws = torch.randint(0, 2, (len(images), 2), generator=generator) * 2 - 1\n"
+                "    moved = [\n"
+                "        torch.nn.functional.pad(im, (dx, -dx, dy, -dy))\n"
+                "        for im, (dy, dx) in zip(images, draws.tolist())\n"
+                "    ]\n"
+                "    return torch.stack(moved)\n",
+                "Draw both from −1, 0 and 1",
+            ),
+            WrongAnswer(
+                "8 × 8 written in",
+                "def random_shift(images, generator):\n"
+                "    starts = torch.randint(0, 3, (len(images), 2), generator=generator).tolist()\n"
+                "    padded = torch.nn.functional.pad(images, (1, 1, 1, 1))\n"
+                "    return torch.stack(\n"
+                "        [p[:, i : i + 8, j : j + 8] for p, (i, j) in zip(padded, starts)]\n"
+                "    )\n",
+                "8 stands in your code",
+            ),
+            WrongAnswer(
+                "first channel only",
+                "def random_shift(images, generator):\n"
+                "    height, width = images.shape[2:]\n"
+                "    starts = torch.randint(0, 3, (len(images), 2), generator=generator).tolist()\n"
+                "    padded = torch.nn.functional.pad(images, (1, 1, 1, 1))[:, 0]\n"
+                "    moved = [\n"
+                "        p[i : i + height, j : j + width] for p, (i, j) in zip(padded, starts)\n"
+                "    ]\n"
+                "    return torch.stack(moved).unsqueeze(1)\n",
+                "move all channels",
+            ),
+            WrongAnswer(
+                "another dtype",
+                "def random_shift(images, generator):\n"
+                "    draws = torch.randint(-1, 2, (len(images), 2), generator=generator).tolist()\n"
+                "    moved = torch.zeros(images.shape, dtype=torch.float64)\n"
+                "    for i, (dy, dx) in enumerate(draws):\n"
+                "        moved[i] = torch.nn.functional.pad(images[i], (dx, -dx, dy, -dy))\n"
+                "    return moved\n",
+                "torch.float64 came out",
+            ),
         ),
     ),
     "17.3": Exercise(
@@ -827,8 +1016,9 @@ EXERCISES = {
         minutes=8,
         task="In evaluation mode BatchNorm multiplies and adds fixed numbers. Write "
         "`fold(conv, bn)`: a new `nn.Conv2d` that computes what `bn(conv(x))` computes in "
-        "evaluation, for any stride, padding, dilation and groups, with or without a bias. Both "
-        "inputs stay as they are.",
+        "evaluation, for any stride, padding, dilation and groups, with or without a bias. `bn` "
+        "has weight and bias (with `affine=False` both would be None). Both inputs stay as they "
+        "are, their mode too.",
         stub="def fold(conv, bn):\n"
         '    """Return one Conv2d equal to bn(conv(x)) in evaluation mode."""\n'
         "    ...\n",
@@ -861,6 +1051,58 @@ EXERCISES = {
                 "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
                 "    return folded\n",
                 "Yours has no eps",
+            ),
+            WrongAnswer(
+                "the default eps",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + 1e-5).sqrt()\n"
+                "    bias = 0 if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "read bn.eps",
+            ),
+            WrongAnswer(
+                "weight and bias of BatchNorm ignored",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = (bn.running_var + bn.eps).rsqrt()\n"
+                "    bias = 0 if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter((bias - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "BatchNorm's weight is missing from the scale",
+            ),
+            WrongAnswer(
+                "weights unscaled",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = 0 if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "scale them too",
+            ),
+            WrongAnswer(
+                "BatchNorm left in evaluation mode",
+                "import copy\n\n\n"
+                "@torch.no_grad()\n"
+                "def fold(conv, bn):\n"
+                "    bn.eval()\n"
+                "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+                "    bias = 0 if conv.bias is None else conv.bias\n"
+                "    folded = copy.deepcopy(conv)\n"
+                "    folded.weight.mul_(scale.view(-1, 1, 1, 1))\n"
+                "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
+                "    return folded\n",
+                "needs no eval()",
             ),
             WrongAnswer(
                 "variance for its root",
@@ -1029,15 +1271,18 @@ EXERCISES = {
         answer="moved",
         test=test_moved,
         hints=(
-            "state_dict() names parameters and buffers together.",
-            "Its tensors are the model's own: the first look must copy them.",
-            "before = {name: tensor.clone() for name, tensor in model.state_dict().items()}",
+            "named_parameters() and named_buffers() name everything. state_dict() leaves out "
+            "buffers registered with persistent=False.",
+            "Their tensors are the model's own: the first look must copy them.",
+            "tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}",
         ),
         solution="def moved(model, use):\n"
-        "    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}\n"
+        "    def tensors():\n"
+        "        return {**dict(model.named_parameters()), **dict(model.named_buffers())}\n"
+        "\n"
+        "    before = {name: tensor.clone() for name, tensor in tensors().items()}\n"
         "    use(model)\n"
-        "    after = model.state_dict()\n"
-        "    return [name for name in before if not torch.equal(before[name], after[name])]\n",
+        "    return [name for name, now in tensors().items() if not torch.equal(before[name], now)]\n",
         wrong=(
             WrongAnswer(
                 "parameters only",
@@ -1056,6 +1301,61 @@ EXERCISES = {
                 "    after = model.state_dict()\n"
                 "    return [n for n in before if not torch.equal(before[n], after[n])]\n",
                 "two views of one tensor",
+            ),
+            WrongAnswer(
+                "state_dict only",
+                "def moved(model, use):\n"
+                "    before = {n: t.clone() for n, t in model.state_dict().items()}\n"
+                "    use(model)\n"
+                "    after = model.state_dict()\n"
+                "    return [n for n in before if not torch.equal(before[n], after[n])]\n",
+                "registered with persistent=False. named_buffers() lists them",
+            ),
+            WrongAnswer(
+                "buffers only",
+                "def moved(model, use):\n"
+                "    before = {n: b.clone() for n, b in model.named_buffers()}\n"
+                "    use(model)\n"
+                "    return [n for n, b in model.named_buffers() if not torch.equal(before[n], b)]\n",
+                "leaves the parameters out",
+            ),
+            WrongAnswer(
+                "versions compared",
+                "def moved(model, use):\n"
+                "    before = {n: t._version for n, t in model.state_dict().items()}\n"
+                "    use(model)\n"
+                "    after = model.state_dict()\n"
+                "    return [n for n in before if before[n] != after[n]._version]\n",
+                "compare the numbers",
+            ),
+            WrongAnswer(
+                "eval() before use",
+                "def moved(model, use):\n"
+                "    model.eval()\n"
+                "    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}\n"
+                "    before = {n: t.clone() for n, t in tensors.items()}\n"
+                "    use(model)\n"
+                "    return [n for n, t in tensors.items() if not torch.equal(before[n], t)]\n",
+                "put the model into another mode",
+            ),
+            WrongAnswer(
+                "eval() after use",
+                "def moved(model, use):\n"
+                "    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}\n"
+                "    before = {n: t.clone() for n, t in tensors.items()}\n"
+                "    use(model)\n"
+                "    model.eval()\n"
+                "    return [n for n, t in tensors.items() if not torch.equal(before[n], t)]\n",
+                "put the model into another mode",
+            ),
+            WrongAnswer(
+                "NaN overlooked",
+                "def moved(model, use):\n"
+                "    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}\n"
+                "    before = {n: t.clone() for n, t in tensors.items()}\n"
+                "    use(model)\n"
+                "    return [n for n, t in tensors.items() if (t - before[n]).abs().sum() > 0]\n",
+                "NaN > 0 is False",
             ),
             WrongAnswer(
                 "tolerance",
@@ -1131,7 +1431,7 @@ EXERCISES = {
         task="`with_it` and `without` map seeds to scores; `t` is Student's quantile for the pairs. "
         "Take the differences of the seeds that both have. The interval is mean ± t · spread / √n, "
         "spread with n − 1. Return 'helped' above 0, 'hurt' below, else 'cannot tell', also for "
-        "one pair.",
+        "one pair or none.",
         stub="def verdict(with_it, without, t):\n"
         '    """Return helped, hurt or cannot tell."""\n'
         "    ...\n",
@@ -1203,6 +1503,66 @@ EXERCISES = {
                 "in one dictionary only",
             ),
             WrongAnswer(
+                "seeds of the other side only",
+                "def verdict(with_it, without, t):\n"
+                "    gains = torch.tensor([with_it[s] - without[s] for s in with_it]).double()\n"
+                "    if len(gains) < 2:\n"
+                "        return 'cannot tell'\n"
+                "    half = t * gains.std() / len(gains) ** 0.5\n"
+                "    mean = gains.mean()\n"
+                "    return 'helped' if mean > half else 'hurt' if mean < -half else 'cannot tell'\n",
+                "in one dictionary only",
+            ),
+            WrongAnswer(
+                "paired by rank",
+                "def verdict(with_it, without, t):\n"
+                "    pairs = zip(sorted(with_it.values()), sorted(without.values()))\n"
+                "    gains = torch.tensor([a - b for a, b in pairs]).double()\n"
+                "    if len(gains) < 2:\n"
+                "        return 'cannot tell'\n"
+                "    half = t * gains.std() / len(gains) ** 0.5\n"
+                "    mean = gains.mean()\n"
+                "    return 'helped' if mean > half else 'hurt' if mean < -half else 'cannot tell'\n",
+                "Pair by seed, not by rank",
+            ),
+            WrongAnswer(
+                "equal runs helped",
+                "def verdict(with_it, without, t):\n"
+                "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
+                "    gains = torch.tensor(gains).double()\n"
+                "    if len(gains) < 2:\n"
+                "        return 'cannot tell'\n"
+                "    half = t * gains.std() / len(gains) ** 0.5\n"
+                "    mean = gains.mean()\n"
+                "    return 'helped' if mean >= half else 'hurt' if mean <= -half else 'cannot tell'\n",
+                "use > and <",
+            ),
+            WrongAnswer(
+                "divided by the spread",
+                "def verdict(with_it, without, t):\n"
+                "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
+                "    n = len(gains)\n"
+                "    if n < 2:\n"
+                "        return 'cannot tell'\n"
+                "    mean = sum(gains) / n\n"
+                "    spread = (sum((g - mean) ** 2 for g in gains) / (n - 1)) ** 0.5\n"
+                "    ratio = mean * n**0.5 / spread\n"
+                "    return 'helped' if ratio > t else 'hurt' if ratio < -t else 'cannot tell'\n",
+                "Equal runs have a spread of 0",
+            ),
+            WrongAnswer(
+                "no common seed forgotten",
+                "def verdict(with_it, without, t):\n"
+                "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
+                "    n = len(gains)\n"
+                "    mean = sum(gains) / n\n"
+                "    if n == 1:\n"
+                "        return 'cannot tell'\n"
+                "    half = t * (sum((g - mean) ** 2 for g in gains) / (n - 1)) ** 0.5 / n**0.5\n"
+                "    return 'helped' if mean > half else 'hurt' if mean < -half else 'cannot tell'\n",
+                "No seed has two scores",
+            ),
+            WrongAnswer(
                 "n for n - 1",
                 "def verdict(with_it, without, t):\n"
                 "    gains = [with_it[s] - without[s] for s in with_it if s in without]\n"
@@ -1266,7 +1626,7 @@ EXERCISES = {
                 '        return "cannot tell"\n'
                 "    half = (sum((g - mean) ** 2 for g in gains) / (n - 1)) ** 0.5 / n**0.5\n"
                 '    return "helped" if mean > half else "hurt" if mean < -half else "cannot tell"\n',
-                "Compute the interval mean ± t",
+                "Yours has no t",
             ),
         ),
     ),
