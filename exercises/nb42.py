@@ -13,7 +13,7 @@ from helpers.exercises import Choice, Exercise, Number, Wrong, WrongAnswer
 PREDICTIONS = {
     "42.p1": Number(
         question="w is 1.0 in bfloat16, and 0.001 is added a thousand times. What is w?",
-        unit="value of w",
+        unit="",
         notes=(
             (-1e9, 0.99, "w never falls: nothing negative is added."),
             (0.99, 1.05, "Right: each of the thousand sums rounds back to 1."),
@@ -55,8 +55,8 @@ PREDICTIONS = {
         },
     ),
     "42.p5": Number(
-        question="Layers are 1,024 wide. From which batch on do activations under autocast take "
-        "fewer bytes?",
+        question="Layers are 1,024 wide. From which batch on do activations under autocast take no "
+        "more bytes than in float32?",
         unit="rows",
         notes=(
             (0, 33, "The weights are copied, not moved: each copy costs 2 bytes per weight."),
