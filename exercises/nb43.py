@@ -803,10 +803,9 @@ EXERCISES = {
         "equal those of `block(x)` with the same seed.",
         stub="def run(block, x):\n    @contextmanager\n    def unseen():\n"
         '        """Surround the second forward pass."""\n        yield\n\n'
-        "    return checkpoint(\n        block, x, use_reentrant=False, "
-        "preserve_rng_state=False,\n"
-        "        context_fn=lambda: (nullcontext(), unseen()),  # first pass, second pass\n"
-        "    )\n",
+        '    options = {"use_reentrant": False, "preserve_rng_state": False}\n'
+        "    return checkpoint(block, x, context_fn=lambda: (nullcontext(), unseen()), "
+        "**options)\n",
         answer="run",
         test=test_run,
         hints=(
