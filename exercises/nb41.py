@@ -22,18 +22,6 @@ PREDICTIONS = {
         ),
     ),
     "41.p2": Choice(
-        question="Three steps of a fresh network, one after another. Which peak is highest?",
-        options={
-            "the first": "Warming up fills caches of libraries. Those are no tensors, and no "
-            "tensor lives longer for it.",
-            "all are equal": "The work is the same. What is alive around it is not: after one "
-            "step something is there that was not there before.",
-            "second and third, equally": "Right: Adam's moments are born in the first step, and "
-            "stay.",
-            "the third": "Only a leak grows from step to step.",
-        },
-    ),
-    "41.p3": Choice(
         question="Where in the step is the peak?",
         options={
             "forward": "At its end all activations are there. Backward adds to them before it "
@@ -44,6 +32,18 @@ PREDICTIONS = {
             "gradients, is small here.",
             "in the optimizer step": "All gradients are there, and no activation. With a large "
             "batch that is less.",
+        },
+    ),
+    "41.p3": Choice(
+        question="Three steps of a fresh network, one after another. Which peak is highest?",
+        options={
+            "the first": "Warming up fills caches of libraries. Those are no tensors, and no "
+            "tensor lives longer for it.",
+            "all are equal": "The work is the same. What is alive around it is not: after one "
+            "step something is there that was not there before.",
+            "second and third, equally": "Right: Adam's moments are born in the first step, and "
+            "stay.",
+            "the third": "Only a leak grows from step to step.",
         },
     ),
     "41.p4": Number(
@@ -424,7 +424,7 @@ EXERCISES = {
         "The batch is at least four times the hidden width, so backward is the peak. The check "
         "counts to the byte.",
         stub="def peak_bytes(sizes, batch):\n"
-        "    pairs = list(zip(sizes, sizes[1:]))  # (inputs, outputs) of each layer\n"
+        '    """Return the peak of one step, in bytes."""\n'
         "    ...\n",
         answer="peak_bytes",
         test=test_peak_bytes,
@@ -432,11 +432,11 @@ EXERCISES = {
             "At the last ReLU everything that forward kept is still alive.",
             "sizes [64, 512, 512, 10] at batch 2,048 give 20,951,232. Two of its parts are 8 bytes "
             "for the loss, and 4 for each parameter tensor.",
-            "Start with parameters = 4 * sum(i * o + o for i, o in pairs); Adam keeps 2 * "
+            "Start with pairs = list(zip(sizes, sizes[1:])) and parameters = 4 * sum(i * o + o for i, o in pairs); Adam keeps 2 * "
             "parameters + 4 * 2 * len(pairs).",
         ),
         solution="def peak_bytes(sizes, batch):\n"
-        "    pairs = list(zip(sizes, sizes[1:]))\n"
+        "    pairs = list(zip(sizes, sizes[1:], strict=False))\n"
         "    parameters = 4 * sum(i * o + o for i, o in pairs)\n"
         "    adam = 2 * parameters + 4 * 2 * len(pairs)\n"
         "    data = batch * (4 * sizes[0] + 8)\n"
@@ -480,7 +480,9 @@ EXERCISES = {
         task="`count(batch)` returns the peak in bytes: the largest of a few straight lines in the "
         "batch, each steeper than the one before. Return the largest batch within `budget`, or 0. "
         "You have 8 counts.",
-        stub="def largest_batch(count, budget):\n    ...\n",
+        stub="def largest_batch(count, budget):\n"
+        '    """Return the largest batch that fits, or 0."""\n'
+        "    ...\n",
         answer="largest_batch",
         test=test_largest_batch,
         hints=(
@@ -534,7 +536,9 @@ EXERCISES = {
         minutes=6,
         task="`count(n)` returns the peak in bytes of a transformer with `n` equal layers. Return "
         "the peak with `layers` layers, equal to the byte, from the counts of 2 and 3 layers.",
-        stub="def peak_of_layers(count, layers):\n    ...\n",
+        stub="def peak_of_layers(count, layers):\n"
+        '    """Return the peak with this many layers, in bytes."""\n'
+        "    ...\n",
         answer="peak_of_layers",
         test=test_peak_of_layers,
         hints=(
