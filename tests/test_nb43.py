@@ -3,8 +3,11 @@
 import copy
 import math
 import warnings
+from contextlib import nullcontext
 from functools import partial
+from types import SimpleNamespace
 
+import nbformat
 import pytest
 import torch
 from torch import nn
@@ -13,9 +16,12 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from exercises import nb43
+from helpers._paths import ROOT
 from helpers.exercises._selftest import judge_source
 from helpers.memory import track_memory
 from helpers.saved import saved_bytes
+from helpers.table import Table
+from helpers.units import format_bytes
 
 
 def gradients(loss, model):
@@ -183,3 +189,36 @@ def test_nothing_is_spared_where_nothing_is_recorded():
     with torch.no_grad():
         assert saved_bytes(lambda: checkpoint(block, x, use_reentrant=False)) == 0
     assert block.calls == 1
+
+
+@pytest.mark.parametrize("reached", [None, 3 * 2**20])
+def test_with_cuda_the_step_runs_there_and_the_allocator_is_shown(reached):
+    path = ROOT / "notebooks" / "43_trade_compute_for_memory.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    (source,) = [c.source for c in cells if c.cell_type == "code" and "peak.allocator" in c.source]
+    allocator = reached and SimpleNamespace(max_memory_allocated=reached)
+    asked, shown, steps = [], [], []
+
+    def compare(calls, *, min_run_time, device):
+        asked.append(device)
+        return SimpleNamespace(
+            names=list(calls), speedup=lambda *names: SimpleNamespace(best=1 / 1.3)
+        )
+
+    scope = {
+        "device": "cuda:0",
+        "make_transformer": lambda device: asked.append(device) or "model",
+        "tokens": SimpleNamespace(to=lambda device: asked.append(device) or "tokens"),
+        "run_step": lambda *args: steps.append(args),
+        "track_memory": lambda *things: nullcontext(SimpleNamespace(allocator=allocator)),
+        "timing": SimpleNamespace(compare=compare),
+        "partial": partial,
+        "format_bytes": format_bytes,
+        "Table": Table,
+        "display": lambda *things: shown.extend(things),
+    }
+    exec(source, scope)  # noqa: S102 - a cell of the notebook
+    assert asked == ["cuda:0"] * 3
+    assert steps == [("model", "tokens", 0), ("model", "tokens", 16)]
+    assert shown[0].names == ["plain", "16 segments"]
+    assert shown[1].rows == [["3.00 MiB" if reached else "not measured here"] * 2]
