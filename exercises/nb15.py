@@ -2,6 +2,7 @@
 
 import copy
 import math
+import weakref
 
 import torch
 from torch import nn
@@ -90,116 +91,209 @@ def _is_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _plain(value):
+    """Return the number in a tensor or NumPy value without dimensions, else the value itself."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
+
+
 # --- 15.1 -------------------------------------------------------------------------------
 
-
-def _paths(learning_rates, momentum):
-    """Return the reader's and torch's parameters, equal at the start, and torch's optimizer."""
-    mine = [
-        nn.Parameter(torch.randn(3, 2)),
-        nn.Parameter(torch.randn(4)),
-        nn.Parameter(torch.ones(2)),
-    ]
-    theirs = copy.deepcopy(mine)
-    optimizer = torch.optim.SGD(theirs, lr=learning_rates[0], momentum=momentum)
-    return mine, theirs, optimizer
+_RATE = 0.5
 
 
-def _give_gradients(mine, theirs):
-    for p, q in zip(mine[:2], theirs[:2], strict=True):  # the third one stays without
-        q.grad = torch.randn(q.shape)
-        p.grad = q.grad.clone()
+class _Token:
+    """Stand for a graph: this object lives as long as the graph does."""
 
 
-def test_sgd_step(answer, call):
-    momentum, rates = 0.8, (0.1, 0.1, 0.05, 0.05, 0.2)
-    mine, theirs, optimizer = _paths(rates, momentum)
-    velocities = [torch.zeros_like(p) for p in mine]
-    start = [p.detach().clone() for p in mine]
-    for step, rate in enumerate(rates, 1):
-        _give_gradients(mine, theirs)
-        optimizer.param_groups[0]["lr"] = rate
-        optimizer.step()
-        _sgd_once(answer, call, mine, velocities, rate, momentum)
-        _about_gradients(mine, theirs)
-        _about_velocities(velocities, theirs, optimizer, rate, momentum, step)
-        _about_parameters(mine, theirs, start, rate, step)
+class _Traced(torch.autograd.Function):
+    """Hand a value on, and tell the model when backward comes by and how long the graph lives."""
+
+    @staticmethod
+    def forward(ctx, logits, model):
+        ctx.model, ctx.token = model, _Token()
+        model.tokens.append(weakref.ref(ctx.token))
+        return logits.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.model.events.append("backward")
+        return gradient, None
 
 
-def _sgd_once(answer, call, mine, velocities, rate, momentum):
-    try:
-        call(answer, mine, velocities, rate, momentum, may_change=(0, 1))
-    except RuntimeError as error:
-        if "leaf" in str(error):
-            raise Wrong(
-                "A parameter is a leaf that requires grad, and autograd refuses to have it "
-                "changed in place. Do the update under torch.no_grad()."
-            ) from None
-        raise
-    except (TypeError, AttributeError) as error:
-        if "NoneType" in str(error):
-            raise Wrong(
-                "The last parameter has no gradient: its grad is None. Skip it, as torch does."
-            ) from None
-        raise
+class _Watched(nn.Module):
+    """Classify four pixels into ten classes, and remember how it was called and with what."""
+
+    def __init__(self, images):
+        super().__init__()
+        self.layer, self.known = nn.Linear(4, 10), images.flatten(1)
+        self.modes, self.batches, self.alive = [], [], []
+        self.tokens, self.events = [], []
+
+    def forward(self, x):
+        rows = x.flatten(1)
+        self.modes.append(self.training)
+        self.batches.append((rows[:, None] == self.known).all(-1).long().argmax(1))
+        self.alive.append(sum(token() is not None for token in self.tokens))
+        return _Traced.apply(self.layer(rows), self)
 
 
-def _about_gradients(mine, theirs):
-    for p, q in zip(mine[:2], theirs[:2], strict=True):
-        if p.grad is None or not torch.equal(p.grad, q.grad):
-            raise Wrong(
-                "The step changed p.grad. The caller still needs it, for logging or clipping: "
-                "emptying it is the work of zero_grad."
-            )
+class _Stepping(torch.optim.SGD):
+    """Take steps, and tell the model of each."""
+
+    def __init__(self, model):
+        super().__init__(model.parameters(), lr=_RATE)
+        self.model = model
+
+    def step(self, closure=None):
+        loss = super().step(closure)
+        self.model.events.append("step")
+        return loss
 
 
-def _about_velocities(velocities, theirs, optimizer, rate, momentum, step):
-    expected = [optimizer.state[q].get("momentum_buffer") for q in theirs[:2]]
-    first, right = velocities[0], expected[0]
-    if all(torch.allclose(v, e, atol=1e-5) for v, e in zip(velocities, expected, strict=False)):
+def test_one_epoch(answer, call):
+    size = int(torch.randint(4, 8, ()))
+    images, labels = torch.rand(4 * size + 2, 1, 2, 2), torch.randint(0, 10, (4 * size + 2,))
+    orders = []
+    for _ in range(2):
+        model = _Watched(images).eval()
+        start = [p.detach().double() for p in copy.deepcopy(model.layer).parameters()]
+        generator = torch.Generator().manual_seed(7)
+        result = call(answer, model, _Stepping(model), images, labels, size, generator)
+        _about_batches(model, labels, size)
+        _about_order(model, orders)
+        _about_events(model)
+        _about_weights(model, start, labels)
+        _about_epoch_loss(result, model, start, labels)
+
+
+def _about_batches(model, labels, size):
+    sizes, seen = [len(batch) for batch in model.batches], sum(map(len, model.batches))
+    if seen == len(labels) - 2 and set(sizes) == {size}:
+        raise Wrong(
+            f"{len(labels)} examples in batches of {size} leave a last batch of 2, and it was "
+            "dropped. Those examples count as well: take the smaller batch too."
+        )
+    if seen != len(labels):
+        raise Wrong(f"The model saw {seen} examples of {len(labels)}. An epoch is all of them.")
+    if any(n != size for n in sizes[:-1]) or sizes[-1] > size:
+        raise Wrong(f"The batches held {sizes} examples; asked for was batch_size = {size}.")
+    if not all(model.modes):
+        raise Wrong(
+            "The model came in eval mode, as a score leaves it, and was trained in it: dropout "
+            "would stay off. Call model.train() before the first batch."
+        )
+
+
+def _about_order(model, orders):
+    orders.append(torch.cat(model.batches).tolist())
+    if len(set(orders[-1])) < len(orders[-1]):
+        raise Wrong(
+            "Some examples came twice and others never: they were drawn with replacement. An "
+            "order of all of them is torch.randperm(n, generator=generator)."
+        )
+    if orders[-1] == sorted(orders[-1]):
+        raise Wrong(
+            "The examples came in the order in which they lie. Draw a new order for the epoch, "
+            "from the generator."
+        )
+    if orders[-1] != orders[0]:
+        raise Wrong(
+            "Two generators with one seed gave two orders: the order was drawn elsewhere. Pass "
+            "generator=generator to what draws it."
+        )
+
+
+def _about_events(model):
+    events, count = model.events, len(model.batches)
+    if "backward" not in events:
+        raise Wrong("backward was never called, so there is no gradient for a step to follow.")
+    if events.count("step") != count:
+        raise Wrong(
+            f"{count} batches, and optimizer.step() was called {events.count('step')} times. "
+            "Each batch brings one step."
+        )
+    if events[0] == "step":
+        raise Wrong(
+            "optimizer.step() came before backward: it followed the gradients of the batch "
+            "before, or none. First backward computes them, then the step uses them."
+        )
+    if model.alive[-1] > 2:
+        raise Wrong(
+            f"At the last batch {model.alive[-1]} graphs of earlier batches were still alive: "
+            "adding up the losses keeps the graph of each. Add loss.item(), a number."
+        )
+
+
+def _replayed(model, start, labels, *, emptied=True, matched=True):
+    """Return weights and batch losses after the same batches, by formulas of our own."""
+    weight, bias = (value.clone() for value in start)
+    gradients, losses, done = [0, 0], [], 0
+    for batch in model.batches:
+        x = model.known[batch].double()
+        truth = labels[batch] if matched else labels[done : done + len(batch)]
+        logits = x @ weight.t() + bias
+        losses.append((logits.logsumexp(1) - logits[torch.arange(len(x)), truth]).mean().item())
+        error = (logits.softmax(1) - functional.one_hot(truth, 10)) / len(x)
+        new = [error.t() @ x, error.sum(0)]
+        gradients = new if emptied else [g + n for g, n in zip(gradients, new, strict=True)]
+        weight, bias = weight - _RATE * gradients[0], bias - _RATE * gradients[1]
+        done += len(batch)
+    return [weight, bias], losses
+
+
+def _about_weights(model, start, labels):
+    now = [p.detach().double() for p in model.layer.parameters()]
+
+    def equal(expected):
+        return all(torch.allclose(p, q, atol=1e-5) for p, q in zip(now, expected, strict=True))
+
+    if equal(_replayed(model, start, labels)[0]):
         return
-    if torch.equal(first, torch.zeros_like(first)):
+    if equal(start):
         raise Wrong(
-            "The caller's velocities are still zero after the step: yesterday's velocity is lost. "
-            "`v = ...` gives the name v to a new tensor; change v in place, as v.mul_ does."
+            "The weights did not move: the gradients were emptied between backward and step. "
+            "zero_grad belongs before backward, or after the step."
         )
-    if step == 1 and torch.allclose(first, (1 - momentum) * right, atol=1e-5):
+    if equal(_replayed(model, start, labels, emptied=False)[0]):
         raise Wrong(
-            "The gradient was multiplied by 1 - momentum. torch does not damp: "
-            "v becomes momentum · v + g."
+            "Every step followed the sum of all gradients so far: backward adds to what is in "
+            ".grad. Call optimizer.zero_grad() for each batch."
         )
-    if step == 1 and torch.allclose(first, rate * right, atol=1e-5):
+    if equal(_replayed(model, start, labels, matched=False)[0]):
         raise Wrong(
-            "The learning rate is inside the velocity. It belongs into the step: a velocity "
-            "of yesterday must not keep yesterday's rate."
+            "The images are in a new order and the labels in the old one, so each image learns "
+            "another one's label. Index both with the same order."
         )
     raise Wrong(
-        f"After step {step} the velocity starts with {_first(first):.4f}, torch's with "
-        f"{_first(right):.4f}. v becomes momentum · v + g."
+        "After the epoch the weights are others than those of torch's loop. Each step follows "
+        "the gradient of the mean cross-entropy of its own batch."
     )
 
 
-def _about_parameters(mine, theirs, start, rate, step):
-    if all(torch.allclose(p, q, atol=1e-5) for p, q in zip(mine, theirs, strict=True)):
-        return
-    if torch.equal(mine[0], start[0]):
+def _about_epoch_loss(result, model, start, labels):
+    if isinstance(result, torch.Tensor) and result.requires_grad:
         raise Wrong(
-            "The parameters did not move. `p = p - ...` gives the name p to a new tensor and "
-            "leaves the model's as it is; subtract in place."
+            "The returned loss is a tensor with a graph, which keeps what made it alive. "
+            "Return a float: add up loss.item()."
         )
-    moved, right = mine[0] - start[0], theirs[0] - start[0]
-    if torch.allclose(moved, -right, atol=1e-5):
-        raise Wrong("The parameters moved up the gradient. Subtract: the loss must fall.")
-    if not torch.equal(mine[2], start[2]):
-        raise Wrong("The parameter without a gradient moved. Skip those whose grad is None.")
+    result = _plain(result)
+    if not _is_number(result):
+        raise Wrong(f"Expected the mean loss as a float, got {type(result).__name__}.")
+    losses = _replayed(model, start, labels)[1]
+    means = sum(losses) / len(losses)
+    parts = zip(losses, model.batches, strict=True)
+    right = sum(loss * len(batch) for loss, batch in parts) / len(labels)
+    if abs(result - right) < 1e-5:
+        return
+    if abs(result - means) < 1e-5:
+        raise Wrong(
+            f"The loss is {means:.4f}, the mean of {len(losses)} batch means; over all "
+            f"{len(labels)} examples it is {right:.4f}. Weigh each loss by len(batch)."
+        )
     raise Wrong(
-        f"After step {step} the first parameter starts with {_first(mine[0]):.4f}, torch's with "
-        f"{_first(theirs[0]):.4f}. p becomes p - lr · v, with lr = {rate}."
+        f"Expected the mean of the losses of all examples, each from before its step, {right:.4f}; "
+        f"got {result:.4f}."
     )
-
-
-def _first(tensor):
-    return tensor.detach().flatten()[0].item()
 
 
 # --- 15.2 -------------------------------------------------------------------------------
@@ -240,6 +334,11 @@ def _about_scale(model):
             "trains it. What trains is a torch.nn.Parameter."
         )
     scale = getattr(model, "scale", None)
+    if isinstance(scale, nn.Parameter):
+        raise Wrong(
+            f"scale trains now, but it holds {scale.numel()} numbers and was one. Keep "
+            "torch.ones(1) inside the Parameter."
+        )
     why = "requires_grad does not register it; " if getattr(scale, "requires_grad", False) else ""
     raise Wrong(
         f"scale is not in parameters(), so no optimizer gets it: {why}a bare tensor is no "
@@ -405,13 +504,30 @@ class _Dropping(nn.Module):
 
     def __init__(self):
         super().__init__()
+        self.norm = nn.BatchNorm1d(3)  # fresh: divides by sqrt(1 + eps) when in use
         self.drop, self.last = nn.Dropout(0.5), nn.Linear(3, 10)
         self.modes, self.recorded = [], []
 
     def forward(self, x):
-        self.modes.append(self.training)
+        self.modes.append(any(module.training for module in self.modules()))
         self.recorded.append(torch.is_grad_enabled())
-        return self.last(self.drop(x))
+        return self.last(self.drop(self.norm(x)))
+
+
+class _Once:
+    """Hand out batches once, as a generator does, and count how often the end was reached."""
+
+    def __init__(self, images, labels):
+        self.pairs, self.ends = zip(images, labels, strict=True), 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        for pair in self.pairs:
+            return pair
+        self.ends += 1
+        raise StopIteration
 
 
 def _batches():
@@ -423,26 +539,35 @@ def _batches():
 def _truth(model, images, labels):
     """Score all examples at once, by formulas of our own."""
     x, y = torch.cat(images), torch.cat(labels)
+    x = x / math.sqrt(1 + model.norm.eps)
     logits = (x @ model.last.weight.t() + model.last.bias).detach().double()
     losses = logits.logsumexp(1) - logits[torch.arange(len(y)), y]
     return losses.mean().item(), (logits.argmax(1) == y).double().mean().item(), losses
 
 
 def test_evaluate(answer, call):
-    for training in (True, False):
+    for training, other in ((True, ""), (False, ""), (True, "norm"), (False, "drop")):
         model = _Dropping().train(training)
+        odd = getattr(model, other, None)  # frozen in training, or sampling while in use
+        if odd is not None:
+            odd.train(not training)
         images, labels = _batches()
         with torch.no_grad():  # the right class for most, so that the accuracy is far from 0
             labels[:-1] = [model.last(x).argmax(1) for x in images[:-1]]
         result = _evaluated(answer, call, model, images, labels)
         _about_result(result)
-        _about_modes(model, training)
+        _about_modes(model, training, odd)
         _about_score(result, model, images, labels)
 
 
 def _evaluated(answer, call, model, images, labels):
+    batches = _Once(images, labels)
     try:
-        result = call(answer, model, zip(images, labels, strict=True))
+        result = call(answer, model, batches)
+    except ZeroDivisionError:
+        result = None
+        if batches.ends < 2:
+            raise
     except TypeError as error:
         if "len()" in str(error):
             raise Wrong(
@@ -457,6 +582,11 @@ def _evaluated(answer, call, model, images, labels):
                 "classes. The classes are dimension 1."
             ) from None
         raise
+    if batches.ends > 1:
+        raise Wrong(
+            "There was a second pass over batches, and a generator is exhausted after the first: "
+            "the second one sees no batch at all. Collect all that is needed in one pass."
+        )
     if len(model.modes) < len(_SIZES):
         raise Wrong(f"The model saw {len(model.modes)} of {len(_SIZES)} batches. Score them all.")
     return result
@@ -476,7 +606,7 @@ def _about_result(result):
             raise Wrong(f"The {name} must be a float, got {type(value).__name__}.")
 
 
-def _about_modes(model, training):
+def _about_modes(model, training, odd):
     if any(model.modes):
         raise Wrong(
             "Dropout was active: the model was called in training mode. eval() comes first; "
@@ -491,7 +621,13 @@ def _about_modes(model, training):
         left, came = ("eval", "training") if training else ("training", "eval")
         raise Wrong(
             f"The model came in {came} mode and was left in {left} mode. Remember "
-            "model.training before, and put it back."
+            "the mode of each module before, and put it back."
+        )
+    if odd is not None and odd.training == training:
+        raise Wrong(
+            f"The model's own mode is back, and that of its {type(odd).__name__}, which was the "
+            "other one, is not: train(mode) sets every module inside. Remember module.training "
+            "for each of model.modules()."
         )
 
 
@@ -539,11 +675,12 @@ def _true_losses():
 
 
 def test_losses(answer, call):
-    for name in _LOSSES:
-        if not _is_number(answer[name]) or not math.isfinite(answer[name]):
-            raise Wrong(f"“{name}” needs a finite number, got {answer[name]!r}.")
+    values = {name: _plain(answer[name]) for name in _LOSSES}
+    for name, value in values.items():
+        if not _is_number(value) or not math.isfinite(value):
+            raise Wrong(f"“{name}” needs a finite number, got {value!r}.")
     for name, right in zip(_LOSSES, _true_losses(), strict=True):
-        value = answer[name]
+        value = values[name]
         if not abs(value - right) <= 0.006:
             raise Wrong(f"“{name}”: {value:g} is not it. {_why_loss(name, value, right)}")
 
@@ -583,7 +720,7 @@ def _losses_source(*values):
     return "losses = {\n" + "".join(lines) + "}\n"
 
 
-_SGD = "def sgd_step(params, velocities, lr, momentum):\n"
+_EPOCH = "def one_epoch(model, optimizer, images, labels, batch_size, generator):\n"
 _DEEP = "class Deep(torch.nn.Module):\n    def __init__(self, depth, width):\n        super().__init__()\n"
 _LAYERS = "torch.nn.Linear(width, width) for _ in range(depth)"
 _DEEP_FORWARD = (
@@ -604,12 +741,28 @@ def _deep(layers, scale, forward=_DEEP_FORWARD):
     return f"{_DEEP}        self.layers = {layers}\n        {scale}\n{forward}"
 
 
-def _sgd(*lines, guard="    with torch.no_grad():\n", skip=True):
-    """Write out an answer to 15.1: the loop with these lines in it."""
-    inner = "".join(f"            {'    ' if skip else ''}{line}\n" for line in lines)
-    test = "            if p.grad is not None:\n" if skip else ""
-    loop = "        for p, v in zip(params, velocities):\n"
-    return _SGD + (guard or "    if True:\n") + loop + test + inner
+def _epoch(*, result="total / len(labels)", total="loss.item() * len(batch)", **changed):
+    """Write out an answer to 15.1 with these lines."""
+    lines = {"mode": "model.train()", "order": "torch.randperm(len(labels), generator=generator)"}
+    lines |= {"cut": ".split(batch_size)", "truth": "labels[batch]", "reduction": ""}
+    lines |= {
+        "step": "optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()",
+        "after": "",
+    }
+    lines |= changed
+    return (
+        f"{_EPOCH}"
+        f"    {lines['mode']}\n"
+        "    total = 0.0\n"
+        f"    for batch in {lines['order']}{lines['cut']}:\n"
+        "        logits = model(images[batch])\n"
+        "        loss = torch.nn.functional.cross_entropy("
+        f"logits, {lines['truth']}{lines['reduction']})\n"
+        f"        {lines['step']}\n"
+        f"        total += {total}\n"
+        f"{lines['after']}"
+        f"    return {result}\n"
+    )
 
 
 def _best(*lines, restore=_RESTORE):
@@ -621,13 +774,17 @@ _COPY = "import copy\n\n\n"
 _KEEP = "    self.loss, self.state = loss, copy.deepcopy(model.state_dict())"
 
 
+_PUT_BACK = "for module, mode in modes.items():\n        module.training = mode"
+
+
 def _evaluate(total, correct, result, **changed):
     """Write out an answer to 15.4 with these lines in the loop and this result."""
-    lines = {"begin": "was = model.training", "mode": "model.eval()", "end": "model.train(was)"}
-    lines |= {"guard": "with torch.no_grad():"} | changed
+    lines = {"begin": "modes = {module: module.training for module in model.modules()}"}
+    lines |= {"mode": "model.eval()", "guard": "with torch.no_grad():", "end": _PUT_BACK} | changed
+    more = [f"            {lines['more']}\n"] if "more" in lines else []
     return (
         "def evaluate(model, batches):\n"
-        "    total = correct = count = rounds = 0\n"
+        "    total = correct = count = 0\n"
         f"    {lines['begin']}\n    {lines['mode']}\n    {lines['guard']}\n"
         "        for images, labels in batches:\n"
         "            logits = model(images)\n"
@@ -635,7 +792,7 @@ def _evaluate(total, correct, result, **changed):
         f"            total += {total}\n"
         f"            correct += {correct}\n"
         "            count += len(labels)\n"
-        "            rounds += 1\n"
+        f"{''.join(more)}"
         f"    {lines['end']}\n"
         f"    return {result}\n"
     )
@@ -648,85 +805,107 @@ _SHARES = "total / count, correct / count"
 
 EXERCISES = {
     "15.1": Exercise(
-        title="Write the update rule",
-        minutes=7,
-        task="Write one step of SGD with momentum, in place: v becomes momentum · v + g, then p "
-        "becomes p - lr · v. A parameter whose grad is None is skipped. The check compares five "
-        "steps with torch.optim.SGD, with a learning rate that changes.",
-        stub="def sgd_step(params, velocities, lr, momentum):\n"
-        '    """Change each parameter and its velocity by one step of SGD."""\n'
+        title="Write the training loop",
+        minutes=9,
+        task="Train for one epoch: put the model in training mode, draw an order of all examples "
+        "from `generator`, cut it into batches of `batch_size` (the last one may be smaller), and "
+        "take one step per batch on its mean cross-entropy. Return the mean loss over all "
+        "examples as a float.",
+        stub=_EPOCH + '    """Take one step per batch; return the mean loss of the epoch."""\n'
         "    ...\n",
-        answer="sgd_step",
-        test=test_sgd_step,
+        answer="one_epoch",
+        test=test_one_epoch,
         hints=(
-            "After the step the caller's own tensors have changed, and no new ones were made.",
-            "`v = momentum * v + p.grad` leaves the caller's v at zero. Which methods of a tensor "
-            "end in an underscore?",
-            "with torch.no_grad(): for p, v in zip(params, velocities): skip None, then "
-            "v.mul_(momentum).add_(p.grad).",
+            "Four lines make a step: forget the old gradients, compute the loss, compute the "
+            "gradients, change the parameters.",
+            "23 examples in batches of 5 are five batches, and the last of 3 weighs 3/23 of the "
+            "mean loss, not a fifth.",
+            "for batch in torch.randperm(len(labels), generator=generator).split(batch_size): "
+            "index images and labels with batch.",
         ),
-        solution=_sgd("v.mul_(momentum).add_(p.grad)", "p.add_(v, alpha=-lr)"),
+        solution=_epoch(),
         wrong=(
             WrongAnswer(
-                "damped",
-                _sgd("v.mul_(momentum).add_(p.grad, alpha=1 - momentum)", "p.add_(v, alpha=-lr)"),
-                "torch does not damp",
+                "no zero_grad",
+                _epoch(step="loss.backward()\n        optimizer.step()"),
+                "the sum of all gradients so far",
+            ),
+            WrongAnswer("left in eval", _epoch(mode="pass"), "came in eval mode"),
+            WrongAnswer(
+                "mean of batch means",
+                _epoch(result="total / -(-len(labels) // batch_size)", total="loss.item()"),
+                "batch means; over all",
             ),
             WrongAnswer(
-                "velocity rebound",
-                _sgd("v = momentum * v + p.grad", "p.sub_(lr * v)"),
-                "yesterday's velocity is lost",
+                "a graph returned",
+                _epoch(total="loss.item() * len(batch)", result="loss * total / len(labels)"),
+                "is a tensor with a graph",
             ),
             WrongAnswer(
-                "no no_grad",
-                _sgd("v.mul_(momentum).add_(p.grad)", "p.sub_(lr * v)", guard=None),
-                "A parameter is a leaf",
+                "graphs kept",
+                _epoch(total="loss * len(batch)", result="total.item() / len(labels)"),
+                "keeps the graph of each",
             ),
             WrongAnswer(
-                "gradient emptied",
-                _sgd("v.mul_(momentum).add_(p.grad)", "p.sub_(lr * v)", "p.grad.zero_()"),
-                "The caller still needs it",
-            ),
-            WrongAnswer(
-                "parameter rebound",
-                _sgd("v.mul_(momentum).add_(p.grad)", "p = p - lr * v"),
-                "The parameters did not move",
-            ),
-            WrongAnswer(
-                "uphill",
-                _sgd("v.mul_(momentum).add_(p.grad)", "p.add_(lr * v)"),
-                "moved up the gradient",
-            ),
-            WrongAnswer(
-                "rate inside",
-                _sgd("v.mul_(momentum).add_(p.grad, alpha=lr)", "p.sub_(v)"),
-                "inside the velocity",
-            ),
-            WrongAnswer(
-                "None not skipped",
-                _sgd("v.mul_(momentum).add_(p.grad)", "p.sub_(lr * v)", skip=False),
-                "has no gradient",
-            ),
-            WrongAnswer(
-                "half a step",
-                _sgd("v.mul_(momentum).add_(p.grad)", "p.sub_(lr * v / 2)"),
-                "After step 1 the first parameter starts",
-            ),
-            WrongAnswer(
-                "ones in place of None",
-                _sgd(
-                    "g = torch.ones_like(p) if p.grad is None else p.grad",
-                    "v.mul_(momentum).add_(g)",
-                    "p.sub_(lr * v)",
-                    skip=False,
+                "step before backward",
+                _epoch(
+                    step="optimizer.zero_grad()\n        optimizer.step()\n        loss.backward()"
                 ),
-                "The parameter without a gradient moved",
+                "came before backward",
             ),
             WrongAnswer(
-                "momentum forgotten",
-                _sgd("v.copy_(p.grad)", "p.sub_(lr * v)"),
-                "After step 2 the velocity starts",
+                "last batch dropped",
+                _epoch(cut="[: len(labels) // batch_size * batch_size].split(batch_size)"),
+                "it was dropped",
             ),
+            WrongAnswer(
+                "not shuffled", _epoch(order="torch.arange(len(labels))"), "in which they lie"
+            ),
+            WrongAnswer(
+                "generator unused",
+                _epoch(order="torch.randperm(len(labels))"),
+                "the order was drawn elsewhere",
+            ),
+            WrongAnswer(
+                "with replacement",
+                _epoch(order="torch.randint(len(labels), (len(labels),), generator=generator)"),
+                "drawn with replacement",
+            ),
+            WrongAnswer(
+                "labels not shuffled",
+                _epoch(
+                    truth="labels[done : done + len(batch)]",
+                    mode="model.train()\n    done = 0",
+                    after="        done += len(batch)\n",
+                ),
+                "the labels in the old one",
+            ),
+            WrongAnswer("batch size unused", _epoch(cut=".split(64)"), "asked for was batch_size"),
+            WrongAnswer("first batch only", _epoch(after="        break\n"), "An epoch is all"),
+            WrongAnswer(
+                "emptied before the step",
+                _epoch(
+                    step="loss.backward()\n        optimizer.zero_grad()\n        optimizer.step()"
+                ),
+                "emptied between backward and step",
+            ),
+            WrongAnswer(
+                "no step",
+                _epoch(step="optimizer.zero_grad()\n        loss.backward()"),
+                "Each batch brings one step",
+            ),
+            WrongAnswer(
+                "no backward",
+                _epoch(step="optimizer.zero_grad()\n        optimizer.step()"),
+                "backward was never called",
+            ),
+            WrongAnswer(
+                "summed over the batch",
+                _epoch(reduction=', reduction="sum"', total="loss.item()"),
+                "mean cross-entropy of its own batch",
+            ),
+            WrongAnswer("last loss", _epoch(result="loss.item()"), "each from before its step"),
+            WrongAnswer("no return", _epoch(result="None"), "Expected the mean loss as a float"),
         ),
     ),
     "15.2": Exercise(
@@ -761,6 +940,14 @@ EXERCISES = {
                     "self.scale = torch.ones(1, requires_grad=True)",
                 ),
                 "requires_grad does not register it",
+            ),
+            WrongAnswer(
+                "one scale per column",
+                _deep(
+                    f"torch.nn.ModuleList({_LAYERS})",
+                    "self.scale = torch.nn.Parameter(torch.ones(width))",
+                ),
+                "Keep torch.ones(1) inside",
             ),
             WrongAnswer(
                 "buffer",
@@ -959,7 +1146,7 @@ EXERCISES = {
         minutes=8,
         task="Return (loss, accuracy) over all examples, as two floats, in one pass. `batches` "
         "yields images and labels, possibly from a generator; the last batch may be smaller. The "
-        "model is called as in use, and its mode is put back.",
+        "model is called as in use; afterwards each of its modules has the mode that it came with.",
         stub="def evaluate(model, batches):\n"
         '    """Return mean cross-entropy and accuracy over all examples."""\n'
         "    ...\n",
@@ -969,20 +1156,33 @@ EXERCISES = {
             "Every example weighs the same, whatever batch it came in.",
             "Three batches of 10 with loss 1 and one of 3 with loss 9: the mean of the batch "
             "means is 3, the mean over the examples 1.7.",
-            "was = model.training, model.eval(), and under no_grad "
+            "modes = {m: m.training for m in model.modules()}, model.eval(), and under no_grad "
             "total += loss.item() * len(labels).",
         ),
         solution=_evaluate(_WEIGHTED, _RIGHT, _SHARES),
         wrong=(
             WrongAnswer(
                 "mean of means",
-                _evaluate("loss.item()", _RIGHT, "total / rounds, correct / count"),
+                _evaluate(
+                    "loss.item()",
+                    _RIGHT,
+                    "total / rounds, correct / count",
+                    begin="rounds = 0\n    modes = {m: m.training for m in model.modules()}",
+                    more="rounds += 1",
+                ),
                 "Weigh each batch by its size",
             ),
             WrongAnswer(
                 "left in eval",
                 _evaluate(_WEIGHTED, _RIGHT, _SHARES, end="pass"),
                 "was left in eval mode",
+            ),
+            WrongAnswer(
+                "one mode for all",
+                _evaluate(
+                    _WEIGHTED, _RIGHT, _SHARES, begin="was = model.training", end="model.train(was)"
+                ),
+                "train(mode) sets every module inside",
             ),
             WrongAnswer(
                 "always back to training",
@@ -1022,6 +1222,17 @@ EXERCISES = {
                 "percent",
                 _evaluate(_WEIGHTED, _RIGHT, "total / count, 100 * correct / count"),
                 "in percent",
+            ),
+            WrongAnswer(
+                "two passes",
+                _evaluate(
+                    _WEIGHTED,
+                    _RIGHT,
+                    _SHARES,
+                    begin="modes = {m: m.training for m in model.modules()}\n"
+                    "    every = torch.cat([labels for _, labels in batches])",
+                ),
+                "a generator is exhausted",
             ),
             WrongAnswer(
                 "length of a generator",

@@ -2,12 +2,16 @@
 
 import copy
 import math
+import re
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.utils.data import random_split
+
+from exercises.nb15 import EXERCISES
+from helpers.exercises._selftest import judge_source
 
 
 def small(seed=0):
@@ -100,3 +104,38 @@ def test_a_column_against_a_row_is_no_error_and_no_loss():
     column = torch.tensor([[0.0], [1.0], [2.0]])
     assert ((column - column.squeeze(1)) ** 2).mean().item() == pytest.approx(4 / 3)
     assert ((column - column) ** 2).mean().item() == 0
+
+
+ONE_EPOCH = """
+def one_epoch(model, optimizer, images, labels, batch_size, generator):
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model.train()
+    losses = []
+    pairs = TensorDataset(images, labels)
+    for x, y in DataLoader(pairs, batch_size, shuffle=True, generator=generator):
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.detach() * len(y))
+    return sum(losses) / len(labels)
+"""
+
+
+@pytest.mark.parametrize(
+    ("id", "source"),
+    [
+        ("15.1", ONE_EPOCH),
+        (
+            "15.4",
+            EXERCISES["15.4"].solution.replace("module.training = mode", "module.train(mode)"),
+        ),
+        ("15.5", re.sub(r": ([\d.]+)", r": torch.tensor(\1)", EXERCISES["15.5"].solution)),
+    ],
+    ids=["a DataLoader and a late zero_grad", "train() module by module", "tensors"],
+)
+def test_another_right_way_passes(id, source):
+    assert source != EXERCISES[id].solution
+    verdict = judge_source(id, source)
+    assert verdict.status == "passed", verdict.sentence
