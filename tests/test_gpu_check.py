@@ -7,6 +7,7 @@ import pytest
 import torch
 from sample_notebooks import code, notebook, write
 
+from helpers import reference
 from tools import gpu_check
 
 CLAIM = (
@@ -32,6 +33,7 @@ def test_a_notebook_gives_its_seconds_and_what_its_claims_measured(tmp_path):
     assert one["error"] is None
     assert one["seconds"] > 0
     assert one["claims"] == {"A1-28": {"met": True, "values": {"total": 15}}}
+    assert one["curves"] == {}
 
 
 def test_an_error_and_a_cell_that_never_ends_are_named(tmp_path):
@@ -106,7 +108,15 @@ def test_with_a_device_the_file_carries_its_kind_and_the_exit_code_its_problems(
 def test_what_is_collected_names_the_kind_and_the_versions(monkeypatch, tmp_path):
     counts = {"passed": 1, "failed": 0, "skipped": 0}
     monkeypatch.setattr(gpu_check, "run_tests", lambda timeout: counts)
-    kept = gpu_check.collect([sample(tmp_path, "12_sample", CLAIM)], seconds=60)
+    curve = (
+        "from helpers import reference, timing\n"
+        "m = timing.benchmark(lambda: sum(range(9)), min_run_time=0.01)\n"
+        "reference.keep('sums', {9: m})"
+    )
+    paths = [sample(tmp_path, "12_sample", CLAIM), sample(tmp_path, "22_sample", curve)]
+    kept = gpu_check.collect(paths, seconds=60)
+    (tmp_path / "kept.json").write_text(json.dumps(kept))
+    assert list(reference.load("sums", folder=tmp_path)) == [kept["kind"]]
     assert kept["notebooks"]["12_sample"]["claims"]["A1-28"]["met"] is True
     assert kept["tests"] == counts
     assert set(kept) >= {"kind", "torch", "numpy", "cuda", "date"}

@@ -30,9 +30,10 @@ TESTS = ROOT / "tests" / "test_cuda.py"
 LIMIT = 8 * 60.0
 _OUTCOMES = """
 import json as _json
-from helpers import claims as _claims
-print(_json.dumps({o.claim.id: {"met": o.met, "values": dict(o.values)}
-                   for o in _claims.report().outcomes}))
+from helpers import claims as _claims, reference as _reference
+_outcomes = {o.claim.id: {"met": o.met, "values": dict(o.values)}
+             for o in _claims.report().outcomes}
+print(_json.dumps({"claims": _outcomes, "curves": _reference.kept()}))
 """
 
 
@@ -60,12 +61,12 @@ def run_tests(path=TESTS, *, timeout):
 
 
 def run_notebook(path, *, timeout):
-    """Execute a notebook; return its seconds, its error if any, and what its claims measured."""
+    """Execute a notebook; return its seconds, its error if any, its claims and its curves."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
     nb = nbformat.read(path, as_version=4)
     nb.cells.append(nbformat.v4.new_code_cell(_OUTCOMES))
-    began, error, outcomes = time.monotonic(), None, {}
+    began, error, outcomes = time.monotonic(), None, {"claims": {}, "curves": {}}
     try:
         execute(nb, path.parent, timeout=max(1, int(timeout)))
         outcomes = json.loads(nb.cells[-1].outputs[-1].text)
@@ -73,7 +74,7 @@ def run_notebook(path, *, timeout):
         error = "a cell ran out of time"
     except CellExecutionError as raised:
         error = f"{raised.ename}: {raised.evalue}"[:200]
-    return {"seconds": round(time.monotonic() - began, 1), "error": error, "claims": outcomes}
+    return {"seconds": round(time.monotonic() - began, 1), "error": error, **outcomes}
 
 
 def run_notebooks(paths, *, seconds):
@@ -113,6 +114,9 @@ def collect(paths, *, seconds=LIMIT):
     machine = describe_machine()
     tests = run_tests(timeout=seconds)
     done, left = run_notebooks(paths, seconds=seconds - (time.monotonic() - began))
+    curves = {}
+    for one in done.values():
+        curves |= one.pop("curves")
     return {
         "kind": machine.kind,
         "torch": machine.torch,
@@ -121,6 +125,7 @@ def collect(paths, *, seconds=LIMIT):
         "date": datetime.date.today().isoformat(),
         "tests": tests,
         "notebooks": done,
+        "curves": curves,  # helpers.reference.load draws them beside a reader's own
         "left out": left,
     }
 
