@@ -14,7 +14,7 @@ from helpers.exercises import Choice, Exercise, Number, Wrong, WrongAnswer
 
 PREDICTIONS = {
     "17.p1": Choice(
-        question="Each validation digit moves by one pixel. What is left of the 96 of 100?",
+        question="Each validation digit moves one pixel sideways. What is left of the 96 of 100?",
         options={
             "about 95 of 100": "You see the same digit. The network sees 64 columns of numbers, "
             "and most of them have changed.",
@@ -36,13 +36,13 @@ PREDICTIONS = {
         ),
     ),
     "17.p3": Choice(
-        question="The same shift by one pixel, and a network with two convolutions. "
+        question="The same shift by one pixel sideways, and a network with two convolutions. "
         "What does it keep?",
         options={
-            "about all": "The map of a convolution moves along with the image. The layer that "
-            "reads the map looks at places.",
-            "about two thirds": "Right: the map moves along, and the last layer reads places.",
-            "about half": "That is the network without convolutions. Pooling saves a part.",
+            "about all": "The map of a convolution moves along with the image. Neither the pooling "
+            "behind it nor the last layer does.",
+            "about three quarters": "Right: the map moves along, what reads it does not.",
+            "about half": "That is the network without convolutions. Sharing a filter saves a part.",
         },
     ),
     "17.p4": Choice(
