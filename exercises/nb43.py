@@ -107,7 +107,7 @@ class _Branches(nn.Module):
                 nn.init.constant_(layer.bias, -100.0)
 
     def forward(self, x):
-        total = torch.zeros(len(x), 3)
+        total = x.new_zeros(len(x), 3)
         for layer, kind in zip(self.layers, self.kinds, strict=True):
             if kind in ("reentrant", "checkpointed"):
                 h = checkpoint(layer, x, use_reentrant=kind == "reentrant")

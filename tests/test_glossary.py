@@ -48,3 +48,12 @@ def test_the_table_names_the_notebook_that_defines(tmp_path):
     shown = glossary.table(tmp_path)
     assert [row[:2] for row in shown.rows] == [["stride", "46"]]
     assert shown.rows[0][3] == "步幅"
+
+
+def test_a_term_is_defined_by_a_notebook_or_waits_for_one():
+    path = ROOT / "tests" / "terms_not_yet_defined.txt"
+    waiting = path.read_text(encoding="utf-8").splitlines()
+    defined = {glossary.find(word) for path in NOTEBOOKS for word in glossary.italics(path)}
+    assert [term.name for term in glossary.load() if term not in defined] == waiting, (
+        "the list may only shrink: put a new term in italics where its notebook defines it"
+    )

@@ -24,7 +24,7 @@ from tools import notebooks as tool
 from tools.kernel import execute
 
 IGNORED = "nbval-ignore-output"
-_SOURCES = re.compile(r"\btiming\.(benchmark|compare)\b|\btrack_memory\b")
+_SOURCES = re.compile(r"\btiming\.(benchmark|compare)\b|\btrack_memory\(")
 
 # Each falsifies times or bytes in its own way: an assert of a ratio survives some of them.
 _FALSIFIED = {
@@ -146,21 +146,26 @@ def _noticed(original, mutated):
 def measuring(nb):
     """Return the indices of cells with ignored outputs that depend on a measurement.
 
-    A name depends on one if the cell that binds it reads `timing` or `track_memory`, or another
-    such name.
+    A name depends on one if the statement that binds it calls `timing` or `track_memory`, or
+    reads another such name.
     """
     tainted, found = set(), []
     for index, cell in enumerate(nb.cells):
         tree = _parse(cell)
         if tree is None:
             continue
-        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-        read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
-        if _SOURCES.search(cell.source) or read & tainted:
-            tainted |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
-            tainted |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
-            if IGNORED in cell.metadata.get("tags", ()):
-                found.append(index)
+        depends = False
+        for statement in tree.body:
+            names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+            read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+            if _SOURCES.search(ast.unparse(statement)) or read & tainted:
+                depends = True
+                if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                    tainted.add(statement.name)  # what it binds inside stays inside
+                else:
+                    tainted |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        if depends and IGNORED in cell.metadata.get("tags", ()):
+            found.append(index)
     return found
 
 

@@ -10,6 +10,7 @@ import statistics
 from pathlib import Path
 
 import pytest
+
 from browser.driver import Notebook
 
 NAME = "12_compute_with_tensors"
