@@ -64,7 +64,7 @@ def test_every_state_is_drawn_within_its_picture(state):
     tree = ET.fromstring(shown.svg("p-"))
     assert tree.find("{*}title").text == shown.heading
     for part in shown.parts:
-        if isinstance(part, fit._Bar):
+        if isinstance(part, fit._panel.Bar):
             assert part.x + part.width <= fit._LEFT + fit._WIDTH + 1
         if isinstance(part, _panel.Text):
             assert 0 < part.y < shown.size[1]

@@ -75,7 +75,7 @@ def test_points_lie_where_the_values_are():
     (line,) = [
         part
         for part in training.render(run_of(("loss", (4.0, 3.0, 0.0)))).parts
-        if isinstance(part, training._Line) and part.width == 2
+        if isinstance(part, training._panel.Line) and part.width == 2
     ]
     (x0, y0), (x1, y1), (x2, y2) = line.points
     assert x1 - x0 == pytest.approx(x2 - x1)

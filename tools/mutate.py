@@ -11,7 +11,6 @@ import contextlib
 import copy
 import importlib
 import json
-import linecache
 import pkgutil
 import re
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import nbformat
 
+from helpers.exercises._selftest import judge_source
 from tools import notebooks as tool
 from tools.kernel import execute
 
@@ -84,20 +84,6 @@ def _exercises_of(source, file):
     return namespace["EXERCISES"]
 
 
-def _verdict(id, exercise, wrong):
-    """Judge a stored wrong answer with an exercise that may be falsified."""
-    import numpy as np
-    import torch
-
-    from helpers.exercises._judge import judge
-
-    name = f"<mutant of {id}>"
-    linecache.cache[name] = (0, None, wrong.source.splitlines(keepends=True), name)
-    namespace = {"__name__": "__main__", "np": np, "torch": torch}
-    exec(compile(wrong.source, name, "exec"), namespace)  # noqa: S102 - stored answers
-    return judge(id, exercise, namespace[exercise.answer])
-
-
 def unnoticed_in_exercises(text, file="exercises/nb.py"):
     """Return what can be broken in a module of exercises without a stored answer noticing.
 
@@ -118,7 +104,9 @@ def unnoticed_in_exercises(text, file="exercises/nb.py"):
     original = _exercises_of(text, file)
     for id, exercise in original.items():
         passing = replace(exercise, test=lambda answer, call: None)
-        if not any(_verdict(id, passing, wrong).status == "passed" for wrong in exercise.wrong):
+        if not any(
+            judge_source(id, wrong.source, passing).status == "passed" for wrong in exercise.wrong
+        ):
             found.append(f"{id}: a test that always passes goes unnoticed")
     refusals = [node.lineno for node in ast.walk(tree) if raises_wrong(node)]
     for line in refusals:
@@ -134,7 +122,7 @@ def _noticed(original, mutated):
     for id, exercise in mutated.items():
         for wrong in original[id].wrong:
             with contextlib.suppress(Exception):
-                if wrong.says in _verdict(id, exercise, wrong).sentence:
+                if wrong.says in judge_source(id, wrong.source, exercise).sentence:
                     continue
             return True
     return False

@@ -9,7 +9,7 @@ from helpers.exercises._judge import judge
 _numbers = itertools.count(1)
 
 
-def judge_source(id, source):
+def judge_source(id, source, exercise=None):
     """Run a source text in a fresh namespace and return the Verdict on the answer it defines.
 
     The namespace holds what a notebook's setup cell imports, ``np`` and ``torch``. The text is
@@ -21,6 +21,8 @@ def judge_source(id, source):
         Id of the exercise.
     source : str
         Text that defines the exercise's ``answer``.
+    exercise : Exercise, optional
+        What judges, in place of the course's exercise of that id: a changed copy of it.
 
     Returns
     -------
@@ -42,7 +44,7 @@ def judge_source(id, source):
     import numpy as np
     import torch
 
-    exercise = _catalog.find_exercise(id)
+    exercise = exercise or _catalog.find_exercise(id)
     name = f"<answer {next(_numbers)} to {id}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     namespace = {"__name__": "__main__", "np": np, "torch": torch}

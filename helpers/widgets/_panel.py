@@ -149,6 +149,55 @@ class Arrow:
 
 
 @dataclass(frozen=True)
+class Line:
+    """Draw a line through points."""
+
+    points: Sequence[tuple[float, float]]
+    color: str
+    width: float = 2
+    dash: str = ""
+
+    def svg(self, prefix: str) -> str:
+        """Return SVG."""
+        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in self.points)
+        return (
+            f'<polyline points="{places}" fill="none" stroke-width="{self.width:g}" '
+            f'stroke-dasharray="{self.dash}" style="stroke:{_css(self.color)}"/>'
+        )
+
+    def draw(self, axes: Any) -> None:
+        """Draw the same with matplotlib."""
+        color, dash = PALETTES["light"][self.color], [float(part) for part in self.dash.split()]
+        style = {"linestyle": (0, dash) if dash else "-", "linewidth": 0.7 * self.width}
+        axes.plot(*zip(*self.points, strict=True), color=color, **style)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Draw a filled rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    color: str
+
+    def svg(self, prefix: str) -> str:
+        """Return SVG."""
+        return (
+            f'<rect x="{self.x:g}" y="{self.y:g}" width="{self.width:.1f}" '
+            f'height="{self.height:g}" style="fill:{_css(self.color)}"/>'
+        )
+
+    def draw(self, axes: Any) -> None:
+        """Draw the same with matplotlib."""
+        from matplotlib.patches import Rectangle
+
+        color = PALETTES["light"][self.color]
+        axes.add_patch(Rectangle((self.x, self.y), self.width, self.height, facecolor=color))
+
+
+@dataclass(frozen=True)
 class View:
     """Hold what one state looks like.
 
@@ -160,7 +209,7 @@ class View:
         The line to copy.
     table : Table
         The same facts in rows.
-    parts : sequence of Box, Text and Arrow
+    parts : sequence of Box, Text, Arrow, Line and Bar
         The picture; later parts lie over earlier ones.
     size : tuple of int
         Width and height of the picture.
@@ -169,7 +218,7 @@ class View:
     heading: str
     code: str
     table: Table
-    parts: Sequence[Box | Text | Arrow]
+    parts: Sequence[Box | Text | Arrow | Line | Bar]
     size: tuple[int, int]
 
     def svg(self, prefix: str) -> str:

@@ -10,7 +10,6 @@ from helpers import sizing
 from helpers.table import Table
 from helpers.units import format_bytes
 from helpers.widgets import _panel
-from helpers.widgets.training import _Bar, _Line
 
 # What the data sheets call GB, taken as 10**9 bytes: a card never has less, and the context of
 # CUDA and the rounding of blocks need the rest.
@@ -170,11 +169,11 @@ def _picture(named: dict[str, int], state: FitState) -> list[Any]:
     for row, ((name, size), color) in enumerate(zip(named.items(), colors, strict=True)):
         y = 42 + 40 * row
         parts.append(_panel.Text(10, y + 18, name))
-        parts.append(_Bar(_LEFT, y, max(1.0, _WIDTH * size / span), 26, color))
+        parts.append(_panel.Bar(_LEFT, y, max(1.0, _WIDTH * size / span), 26, color))
         word = "fits" if size <= budget else "too much"
         parts.append(_panel.Text(_LEFT + _WIDTH + 14, y + 18, f"{format_bytes(size)}, {word}"))
     x = _LEFT + _WIDTH * budget / span
-    parts.append(_Line([(x, 32), (x, 160)], "ink", 2, "4 3"))
+    parts.append(_panel.Line([(x, 32), (x, 160)], "ink", 2, "4 3"))
     label = f"{state.card}: {format_bytes(budget)}"
     parts.append(_panel.Text(min(max(x, 100), 600), 24, label, "ink", "middle"))
     parts.append(_panel.Text(10, 180, f"float32, {state.optimizer}, {LENGTH:,} tokens a sequence"))

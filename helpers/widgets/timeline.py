@@ -11,7 +11,6 @@ from helpers.simulated import Event, SimulatedDevice
 from helpers.table import Table
 from helpers.units import format_ratio, format_time
 from helpers.widgets import _panel
-from helpers.widgets.training import _Bar, _Line
 
 MODES = ("no synchronize", "synchronize at the end", ".item() each launch")
 LAUNCH_S = 5e-6
@@ -192,9 +191,9 @@ def _place(moment: float, span: float) -> float:
     return _LEFT + (_RIGHT - _LEFT) * min(1.0, moment / span)
 
 
-def _bar(y: float, start: float, end: float, span: float, color: str) -> _Bar:
+def _bar(y: float, start: float, end: float, span: float, color: str) -> _panel.Bar:
     x = _place(start, span)
-    return _Bar(x, y, max(1.0, _place(end, span) - x), 20, color)
+    return _panel.Bar(x, y, max(1.0, _place(end, span) - x), 20, color)
 
 
 def _first_launches(timed: Timed) -> list[Any]:
@@ -220,7 +219,7 @@ def _first_launches(timed: Timed) -> list[Any]:
 
 def _axis(y: float, span: float) -> list[Any]:
     return [
-        _Line([(_LEFT, y - 8), (_RIGHT, y - 8)], "reference", 1),
+        _panel.Line([(_LEFT, y - 8), (_RIGHT, y - 8)], "reference", 1),
         _panel.Text(_LEFT, y + 8, "0", "reference", "middle"),
         _panel.Text(_RIGHT, y + 8, format_time(span), "reference", "middle"),
     ]
@@ -238,13 +237,13 @@ def _whole_run(state: TimelineState, timed: Timed) -> list[Any]:
         _bar(154, 0, waits, span, "baseline"),
         _panel.Text(10, 218, "queue"),
         _panel.Text(10, 236, f"0 to {longest:,}", "reference"),
-        _Line([(_LEFT, 248), *points], "memory", 2),
+        _panel.Line([(_LEFT, 248), *points], "memory", 2),
         _lane(262, "device"),
         _bar(262, LAUNCH_S, timed.finished, span, "new"),
     ]
     if timed.clock > waits:
         parts.append(_bar(154, waits, timed.clock, span, "reference"))
-    parts += [*_axis(296, span), _Line([(stop, 148), (stop, 290)], "ink", 2, "4 3")]
+    parts += [*_axis(296, span), _panel.Line([(stop, 148), (stop, 290)], "ink", 2, "4 3")]
     parts.append(_panel.Text(min(max(stop + 4, 140), 580), 140, "clock is read"))
     legend = "host: orange orders, gray waits · device: blue works"
     return [*parts, _panel.Text(10, 334, legend, "reference")]

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from helpers import _display
-from helpers.plotting import PALETTES, spread
+from helpers.plotting import spread
 from helpers.table import Table
 from helpers.widgets import _panel
 
@@ -105,51 +105,6 @@ def read_number(name: str, value: object) -> float:
 # The picture --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Line:
-    """Draw a line through points."""
-
-    points: Sequence[tuple[float, float]]
-    color: str
-    width: float = 2
-    dash: str = ""
-
-    def svg(self, prefix: str) -> str:
-        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in self.points)
-        return (
-            f'<polyline points="{places}" fill="none" stroke-width="{self.width:g}" '
-            f'stroke-dasharray="{self.dash}" style="stroke:{_panel._css(self.color)}"/>'
-        )
-
-    def draw(self, axes: Any) -> None:
-        color, dash = PALETTES["light"][self.color], [float(part) for part in self.dash.split()]
-        style = {"linestyle": (0, dash) if dash else "-", "linewidth": 0.7 * self.width}
-        axes.plot(*zip(*self.points, strict=True), color=color, **style)
-
-
-@dataclass(frozen=True)
-class _Bar:
-    """Draw a filled rectangle."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    color: str
-
-    def svg(self, prefix: str) -> str:
-        return (
-            f'<rect x="{self.x:g}" y="{self.y:g}" width="{self.width:.1f}" '
-            f'height="{self.height:g}" style="fill:{_panel._css(self.color)}"/>'
-        )
-
-    def draw(self, axes: Any) -> None:
-        from matplotlib.patches import Rectangle
-
-        color = PALETTES["light"][self.color]
-        axes.add_patch(Rectangle((self.x, self.y), self.width, self.height, facecolor=color))
-
-
 class _Page(_panel.View):
     """Show a run: there is no line to copy."""
 
@@ -216,10 +171,10 @@ def _draw(run: Run) -> list[Any]:
     share = run.done / run.total if run.total else 1
     parts: list[Any] = [
         _panel.Text(_LEFT, 18, f"{run.done} of {run.total} {run.unit}s"),
-        _Bar(_LEFT, 26, _RIGHT - _LEFT, 8, "reference"),
-        _Bar(_LEFT + 1, 27, _RIGHT - _LEFT - 2, 6, "paper"),
-        _Bar(_LEFT, 26, share * (_RIGHT - _LEFT), 8, "new"),
-        _Line([(_LEFT, _TOP), (_LEFT, _BOTTOM), (_RIGHT, _BOTTOM)], "reference", 1),
+        _panel.Bar(_LEFT, 26, _RIGHT - _LEFT, 8, "reference"),
+        _panel.Bar(_LEFT + 1, 27, _RIGHT - _LEFT - 2, 6, "paper"),
+        _panel.Bar(_LEFT, 26, share * (_RIGHT - _LEFT), 8, "new"),
+        _panel.Line([(_LEFT, _TOP), (_LEFT, _BOTTOM), (_RIGHT, _BOTTOM)], "reference", 1),
         _panel.Text(_LEFT, _BOTTOM + 20, "1", "ink", "middle"),
         _panel.Text(_RIGHT, _BOTTOM + 20, str(run.total), "ink", "middle"),
         _panel.Text((_LEFT + _RIGHT) / 2, _BOTTOM + 38, run.unit, "ink", "middle"),
@@ -231,7 +186,7 @@ def _draw(run: Run) -> list[Any]:
     for value in (low, math.sqrt(low * high) if run.log_scale else (low + high) / 2, high):
         y = _height(value, limits, run.log_scale)
         parts.append(_panel.Text(8, y + 4, f"{value:.2g}"))
-        parts.append(_Line([(_LEFT - 5, y), (_LEFT, y)], "reference", 1))
+        parts.append(_panel.Line([(_LEFT - 5, y), (_LEFT, y)], "reference", 1))
     return parts + _curves(run, limits)
 
 
@@ -267,9 +222,9 @@ def _curves(run: Run, limits: tuple[float, float]) -> list[Any]:
             if _shown(run, value)
         ]
         if places:
-            parts.append(_Line(_thin(places), role, 2, _DASHES[role]))
+            parts.append(_panel.Line(_thin(places), role, 2, _DASHES[role]))
             x, y = places[-1]
-            parts.append(_Bar(x - 3, y - 3, 6, 6, role))
+            parts.append(_panel.Bar(x - 3, y - 3, 6, 6, role))
             ends.append((f"{name} {values[-1]:.3g}", y, role))
     heights = spread([y for _, y, _ in ends], 17)
     labels = zip(ends, heights, strict=True)
