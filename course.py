@@ -25,14 +25,14 @@ OTHERS = ("3.13", "3.12", "3.14", "3.11")  # tried in turn when the running Pyth
 
 # Each command is tools/<command>.py. First the extras of pyproject.toml that it needs.
 COMMANDS = {
-    "lab": ("", "open the course in JupyterLab (more arguments go to JupyterLab)"),
-    "test": ("test", "run every test and every notebook (more arguments go to pytest)"),
-    "test-browser": ("test", "drive the course in JupyterLab and Chromium"),
-    "check": ("test", "lint code and notebooks; with --mutate, break them and see who notices"),
-    "notebooks": ("test", "execute notebooks and store their outputs, for maintainers"),
+    "lab": ("deploy", "open the course in JupyterLab (more arguments go to JupyterLab)"),
+    "test": ("deploy test", "run every test and every notebook (more arguments go to pytest)"),
+    "test-browser": ("deploy test", "drive the course in JupyterLab and Chromium"),
+    "check": ("deploy test", "lint code and notebooks; with --mutate, break them and see who notices"),
+    "notebooks": ("deploy test", "execute notebooks and store their outputs, for maintainers"),
     "new": ("test", "lay out a new notebook, for authors"),
-    "bench": ("test", "measure the course's own tools and write benchmarks/RESULTS.md"),
-    "gpu-check": ("test", "run on a CUDA device what needs one, and keep what it measured"),
+    "bench": ("deploy test", "measure the course's own tools and write benchmarks/RESULTS.md"),
+    "gpu-check": ("deploy test", "run on a CUDA device what needs one, and keep what it measured"),
     "doctor": ("", "say what this machine lacks, each with its fix"),
 }
 

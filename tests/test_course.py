@@ -100,7 +100,7 @@ def test_the_first_start_makes_the_environment_then_hands_over(steps, folder, ca
     assert steps.done == ["venv", "pip", "command"]
     assert steps.command == (course.python_inside(str(folder)), "lab", ["--no-browser"])
     command, options = steps.pip
-    assert command[1:8] == ["-m", "pip", "install", "-c", "constraints.txt", "-e", "."]
+    assert command[1:8] == ["-m", "pip", "install", "-c", "constraints.txt", "-e", ".[deploy]"]
     assert options["cwd"] == str(ROOT)
 
 
@@ -117,7 +117,7 @@ def test_the_second_start_runs_neither_venv_nor_pip(steps, capsys):
 def test_a_command_that_needs_more_installs_more_and_the_other_keeps_working(steps, capsys):
     course.main(["lab"])
     course.main(["test"])
-    assert ".[test]" in steps.pip[0]
+    assert ".[deploy,test]" in steps.pip[0]
     course.main(["lab"])
     course.main(["check"])
     assert steps.done.count("pip") == 2
@@ -139,7 +139,7 @@ def test_a_new_list_of_packages_is_installed_into_the_same_environment(
         file.write("# newer\n")
     course.main(["lab"])
     assert steps.done == ["venv", "pip", "command", "pip", "command"]
-    assert ".[test]" in steps.pip[0], "what another command needs is kept"
+    assert ".[deploy,test]" in steps.pip[0], "what another command needs is kept"
 
 
 @posix_only

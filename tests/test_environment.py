@@ -89,7 +89,7 @@ def test_what_a_package_needs_here_is_pinned_too():
 def test_conda_adds_python_and_pip_and_nothing_else():
     *conda, from_pip = CONDA["dependencies"]
     assert [text.partition("=")[0] for text in conda] == ["python", "pip"]
-    assert from_pip == {"pip": ["-c constraints.txt", "-e .[test]"]}
+    assert from_pip == {"pip": ["-c constraints.txt", "-e .[deploy,test]"]}
     assert "test" in PROJECT["optional-dependencies"]
 
 
