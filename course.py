@@ -27,6 +27,7 @@ OTHERS = ("3.13", "3.12", "3.14", "3.11")  # tried in turn when the running Pyth
 COMMANDS = {
     "lab": ("deploy", "open the course in JupyterLab (more arguments go to JupyterLab)"),
     "test": ("deploy test", "run every test and every notebook (more arguments go to pytest)"),
+    "test-twice": ("deploy test", "run each cell twice and try every guess; takes numbers: 13 22"),
     "test-browser": ("deploy test", "drive the course in JupyterLab and Chromium"),
     "check": ("deploy test", "lint code and notebooks; with --mutate, break them and see who notices"),
     "notebooks": ("deploy test", "execute notebooks and store their outputs, for maintainers"),

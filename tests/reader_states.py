@@ -1,7 +1,9 @@
 """Each notebook works for a reader who guesses, who solves everything, and who runs cells again.
 
 The untouched state is the run by nbval, which also checks that nothing was recorded.
-One execution answers one option of every prediction; the first also solves every exercise.
+One more execution solves every exercise and guesses the first option of every prediction;
+the other options are put to the engine with the truth that this execution measured. What is
+marked `twice` executes notebooks again and again: `course.py test-twice` runs it.
 
 Two files run these tests, each on half of the notebooks, so that two workers share them.
 """
@@ -13,7 +15,7 @@ from itertools import zip_longest
 import nbformat
 import pytest
 
-from helpers.exercises import Choice
+from helpers.exercises import Choice, _predict, predict, reveal
 from tools import notebooks as tool
 from tools import reader
 from tools.kernel import execute
@@ -99,18 +101,40 @@ def test_every_solution_passes_and_the_progress_says_so(path, solved):
     assert_judged(nb, kept, guesses, module)
 
 
-def test_every_other_option_is_stored_and_answered(path, solved, tmp_path):
-    module, (_, kept, _, _) = module_of(path), solved(path)
-    tries = {
+def other_guesses(module, kept):
+    """Return the guesses per prediction that the solved notebook did not make."""
+    return {
         id: reader.guesses_of(asked, kept[id]["truth"]["value"])[1:]
         for id, asked in module.PREDICTIONS.items()
     }
+
+
+def test_every_other_option_is_stored_and_answered(path, solved, tmp_path, monkeypatch):
+    module, (_, kept, _, _) = module_of(path), solved(path)
+    for id, guesses in other_guesses(module, kept).items():
+        asked, truth = module.PREDICTIONS[id], kept[id]["truth"]["value"]
+        for n, guess in enumerate(guesses):
+            monkeypatch.setenv("COURSE_HOME", str(tmp_path / f"{id}-{n}"))
+            monkeypatch.setattr(_predict, "_measured", {})  # a new kernel has measured nothing
+            predict(id, guess=guess)
+            answer = " ".join(str(reveal(id, truth)).split())
+            stored = records(tmp_path / f"{id}-{n}")[id]["guess"]
+            assert (stored["value"], stored["late"]) == (guess, False)
+            if isinstance(asked, Choice):
+                assert " ".join(asked.options[guess].split()) in answer
+
+
+@pytest.mark.twice
+def test_every_other_option_works_in_the_whole_notebook(path, solved, tmp_path):
+    module, (_, kept, _, _) = module_of(path), solved(path)
+    tries = other_guesses(module, kept)
     for n, column in enumerate(zip_longest(*tries.values())):
         guesses = {id: g for id, g in zip(tries, column, strict=True) if g is not None}
         nb = reader.with_guesses(read(path), guesses)
         assert_judged(*run(nb, path, tmp_path / str(n)), guesses, module)
 
 
+@pytest.mark.twice
 def test_cells_run_twice_in_a_new_kernel_lose_nothing(path, solved):
     _, before, guesses, home = solved(path)
     _, after = run(reader.each_cell_twice(read(path)), path, home)
