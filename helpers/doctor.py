@@ -25,13 +25,13 @@ from html import escape
 from importlib import metadata
 from pathlib import Path
 
+from helpers import compiler
 from helpers._paths import ROOT, progress_home
 
 _GIB = 2**30
 _PYTHONS = ((3, 11), (3, 14))
 _FLOORS = {"torch": (2, 11), "numpy": (2, 0)}
 _OPTIONAL = ("onnx", "onnxruntime", "fastapi", "tensorboard")
-_PROGRAM = '#include <omp.h>\nextern "C" int threads() { return omp_get_max_threads(); }\n'
 
 
 @dataclass(frozen=True)
@@ -301,45 +301,20 @@ def _judge_shared_memory(*, size: int | None) -> Row:
     return Row(name, "note", message, "in Docker, start with --shm-size=2g")
 
 
-def _compilers() -> list[str]:
-    chosen = os.environ.get("CXX", "").split()
-    names = [*chosen[:1], "g++", "clang++", "cl"]
-    return [path for name in names if (path := shutil.which(name))]
-
-
-def _compiles(compiler: str) -> bool:
-    """Build a two-line library with OpenMP, as torch.compile does."""
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "probe.cpp")
-        source.write_text(_PROGRAM)
-        if Path(compiler).stem.lower() == "cl":
-            command = [compiler, "/nologo", "/LD", "/openmp", source.name]
-        else:
-            flags = ["-shared", "-fPIC"]
-            flags += ["-Xclang", "-fopenmp"] if sys.platform == "darwin" else ["-fopenmp"]
-            command = [compiler, *flags, source.name, "-o", "probe.so"]
-        try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, timeout=5, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-        return done.returncode == 0
-
-
 def _find_compiler() -> dict:
     import sysconfig
 
-    compilers = _compilers()
+    name = compiler.command()
+    found = shutil.which(name) is not None
     return {
-        "found": bool(compilers),
-        "works": any(map(_compiles, compilers)),
+        "found": found,
+        "works": found and compiler.builds(name),
         "headers": Path(sysconfig.get_path("include"), "Python.h").exists(),
     }
 
 
 def _judge_compiler(*, found: bool, works: bool, headers: bool) -> Row:
-    fix = (
-        "install build-essential (Linux), Xcode command line tools (macOS) or Build Tools (Windows)"
-    )
+    fix = compiler.INSTALL
     if not found:
         return Row("compiler", "note", "none found; 61 and 62 skip what compiles", fix)
     if not works:
@@ -352,22 +327,15 @@ def _judge_compiler(*, found: bool, works: bool, headers: bool) -> Row:
 
 
 def _find_spaces() -> dict:
-    # torch.compile builds in this folder unless it is told otherwise
-    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir()
-    return {"prefix": sys.prefix, "cache": cache}
+    return {"places": compiler.places()}
 
 
-def _judge_spaces(*, prefix: str, cache: str) -> Row:
-    fixes = {"environment": "set COURSE_VENV", "cache": "set TORCHINDUCTOR_CACHE_DIR"}
-    bad = [
-        name
-        for name, path in (("environment", prefix), ("cache", cache))
-        if any(map(str.isspace, path))
-    ]
+def _judge_spaces(*, places: dict[str, str]) -> Row:
+    bad = compiler.with_spaces(places)
     if not bad:
         return Row("spaces in paths", "ok", "none where torch.compile builds")
     message = f"the path of the {' and of the '.join(bad)} has one; torch.compile fails there"
-    fix = " and ".join(fixes[name] for name in bad) + " to a folder without a space"
+    fix = " and ".join(compiler.PLACES[name] for name in bad) + " to a folder without a space"
     return Row("spaces in paths", "note", message, fix)
 
 

@@ -3,6 +3,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -160,20 +161,27 @@ def test_importing_the_doctor_imports_neither_torch_nor_numpy():
             "Python.h is missing",
             "python3-dev",
         ),
-        ("spaces in paths", {"prefix": "/a", "cache": "/b"}, "ok", "none", ""),
+        ("spaces in paths", {"places": {"environment": "/a", "cache": "/b"}}, "ok", "none", ""),
         (
             "spaces in paths",
-            {"prefix": "/a b", "cache": "/c"},
+            {"places": {"environment": "/a b", "cache": "/c"}},
             "note",
             "environment",
             "COURSE_VENV",
         ),
         (
             "spaces in paths",
-            {"prefix": "/a", "cache": "/c d"},
+            {"places": {"environment": "/a", "cache": "/c d"}},
             "note",
             "cache",
             "TORCHINDUCTOR_CACHE_DIR",
+        ),
+        (
+            "spaces in paths",
+            {"places": {"environment": "/a b", "temporary files": "/c d"}},
+            "note",
+            "the environment and of the temporary files",
+            "TMPDIR",
         ),
         ("start method", {"method": "fork"}, "ok", "fork", ""),
         ("start method", {"method": "forkserver"}, "note", "workers import their classes", ""),
@@ -352,6 +360,9 @@ def test_a_space_in_the_environment_or_the_cache_is_found(monkeypatch):
     assert find("spaces in paths").status == "ok"
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/c d")
     assert find("spaces in paths").fix.startswith("set TORCHINDUCTOR_CACHE_DIR")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/plain")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/e f")
+    assert find("spaces in paths").fix.startswith("set TMPDIR")
 
 
 def test_a_kernel_of_another_environment_is_found(monkeypatch, tmp_path):
