@@ -52,11 +52,13 @@ class Rank:
         return self.how == "raised" and bool(_ECHO.search(self.text))
 
     def line(self, script):
-        """Return the line of the script where it was told to stop, or None."""
-        found = re.search(rf'File "{re.escape(str(script))}", line (\d+)', self.stack)
+        """Return the line of the script where it raised or was told to stop, or None."""
+        pattern = rf'File "{re.escape(str(script))}", line (\d+)'
+        # A stack begins with the innermost frame, a traceback ends with it.
+        found = re.findall(pattern, self.stack) or re.findall(pattern, self.text)[::-1]
         if not found:
             return None
-        number = int(found[1])
+        number = int(found[0])
         source = Path(script).read_text(encoding="utf-8").splitlines()
         return f"line {number}: {source[number - 1].strip()}"
 
@@ -162,7 +164,9 @@ def tell(ranks, codes, culprit, script):
     one = ranks[culprit]
     raised = _raised(ranks)
     if one.how == "raised":
-        return mask(f"rank {culprit} raised:\n{one.text.rstrip()}")
+        others = {n: rank for n, rank in ranks.items() if n != culprit}
+        after = where_each_was(others, script) if others and _LATE.search(one.text) else ""
+        return mask(f"rank {culprit} raised:\n{one.text.rstrip()}\n{after}".rstrip())
     if _died(one, codes):
         after = " after its work was done; does the script end with finish(model)?"
         head = f"rank {culprit} died {_code(codes[culprit])}"
@@ -184,7 +188,7 @@ def where_each_was(ranks, script):
     """Return one line per rank: where it was when it was told to stop."""
     said = []
     for rank in ranks.values():
-        where = rank.how if rank.how != "running" else rank.line(script) or "an unknown line"
+        where = "finished" if rank.how == "returned" else rank.line(script) or "an unknown line"
         said.append(f"rank {rank.rank}: {where}")
     return "\n".join(said) or "no rank had started"
 
@@ -194,7 +198,8 @@ def mask(text):
     text = re.sub(r"(\[?127\.0\.0\.1\]?):\d+", r"\1:PORT", text)
     text = re.sub(r"\[[^\]\s]*/([^/\]\s]+\.(?:cc|cpp|h|hpp)):\d+\]", r"[\1]", text)
     text = re.sub(r'File "[^"]*[/\\]([^"/\\]+)"', r'File "\1"', text)
-    return re.sub(r"[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F]\s?", "", text)
+    text = re.sub(r"[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F]", "", text)
+    return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
 
 
 def _code(code):

@@ -393,7 +393,7 @@ def test_errors_lose_what_differs_from_run_to_run():
     text = (
         'File "/home/me/a b/train.py", line 3\n'
         "[/pytorch/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:40321"
-        " \U0001f4a5 port: 29500"
+        " port: 29500 \U0001f4a5 "
     )
     assert _post_mortem.mask(text) == (
         'File "train.py", line 3\n[pair.cc] Connection closed by peer [127.0.0.1]:PORT port: 29500'
