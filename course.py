@@ -32,6 +32,7 @@ COMMANDS = {
     "check": ("deploy test", "lint code and notebooks; with --mutate, break them and see who notices"),
     "notebooks": ("deploy test", "execute notebooks and store their outputs, for maintainers"),
     "new": ("test", "lay out a new notebook, for authors"),
+    "stamp": ("deploy test", "write another address of the repository everywhere: owner/name"),
     "bench": ("deploy test", "measure the course's own tools and write benchmarks/RESULTS.md"),
     "gpu-check": ("deploy test", "run on a CUDA device what needs one, and keep what it measured"),
     "doctor": ("", "say what this machine lacks, each with its fix"),

@@ -12,12 +12,13 @@ from pathlib import Path
 import nbformat
 
 from helpers._paths import ROOT
+from tools import stamp
 from tools.notebooks import canonical, to_text
 
-REPOSITORY = "https://github.com/measured-pytorch/measured-pytorch"
+REPOSITORY = stamp.HOST + stamp.slug()
 COLAB = (
     "[![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
-    "(https://colab.research.google.com/github/measured-pytorch/measured-pytorch/blob/main/"
+    f"(https://colab.research.google.com/github/{stamp.slug()}/blob/main/"
     "notebooks/{stem}.ipynb)"
 )
 BOOTSTRAP = f"""\
