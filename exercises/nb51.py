@@ -53,7 +53,7 @@ PREDICTIONS = {
         },
     ),
     "51.p5": Number(
-        question="At the end, how many times the error of rate 0.1 has rate 0.2?",
+        question="At the end, the error at rate 0.2 is how many times that at rate 0.1?",
         unit="times",
         notes=(
             (0, 0.9, "Both have long arrived. The larger step makes the larger noise."),
