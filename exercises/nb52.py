@@ -243,7 +243,7 @@ def _look_at_first(got, expected, value, model):
             f"{expected} returns {value}, in the last element of its last tensor, and you found "
             "nothing. Ask torch.isfinite: it knows NaN and both infinities."
         )
-    if got not in names:
+    if not isinstance(got, str) or got not in names:
         raise Wrong(f"Return a name from model.named_modules() or None, got {_kind(got)}.")
     if got == expected[:-1] + "1":
         raise Wrong(
@@ -500,11 +500,11 @@ _YIELD = (
     "        for handle in handles:\n            handle.remove()\n"
 )
 _TUTORIAL = (
-    "    for name, module in model.named_{which}():\n"
+    "    for module in model.{which}():\n"
     "        module.register_full_backward_hook(\n"
-    "            lambda module, grad_input, grad_output: log.setdefault(name, []).append(\n"
-    "                grad_output[0].norm()\n"
-    "            )\n"
+    "            lambda module, grad_input, grad_output: log.setdefault(\n"
+    "                type(module).__name__, []\n"
+    "            ).append(grad_output[0].norm())\n"
     "        )\n"
     "    yield\n"
 )
