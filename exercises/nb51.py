@@ -16,8 +16,8 @@ PREDICTIONS = {
         options={
             "it diverges": "Adam divides by the root of its second moment, so no step is much "
             "larger than the rate. SGD is the one that jumps.",
-            "it recovers within 100 steps": "It would if it divided by the present gradient. It "
-            "divides by an average over about a thousand.",
+            "it recovers within 1,000 steps": "The average keeps 0.999 of itself per step, so "
+            "after 1,000 steps more than a third of what the spike added is still there.",
             "it crawls for thousands of steps": "Right: the second moment has seen a million, and "
             "forgets a thousandth of it per step.",
             "nothing changes": "The step is bounded. What divides it remembers.",
