@@ -56,7 +56,11 @@ PREDICTIONS = {
         unit="lines",
         among=1000,
         notes=(
-            (0, 1, "Only if everything still lay in the process: the file's memory is smaller."),
+            (
+                0,
+                1,
+                "Then all of it still lay in the process. How much a process collects depends on its Python.",
+            ),
             (1, 1000, "You thought of the part that had not left the process."),
             (1000, 1001, "write returned, and yet the last part was still inside the process."),
         ),
@@ -725,8 +729,8 @@ EXERCISES = {
         "of one number and NumPy scalars as numbers, NaN and infinities as null. `read` returns "
         "the records, without a torn last line; a broken line elsewhere raises ValueError.",
         stub="class RunLog:\n    def __init__(self, path):\n        self.path = path\n\n"
-        "    def append(self, record):\n        ...\n\n"
-        "    def read(self):\n        ...\n",
+        '    def append(self, record):\n        """Write one record as one line."""\n        ...\n\n'
+        '    def read(self):\n        """Return the records as a list."""\n        ...\n',
         answer="RunLog",
         test=test_run_log,
         hints=(

@@ -192,6 +192,29 @@ def _last_line(said: IO[str]) -> str:
     return (said.read().strip().splitlines() or ["it said nothing"])[-1]
 
 
+def read_points(folder: str | Path, tag: str = "loss") -> list[tuple[int, float]]:
+    """Read a curve from the files that ``SummaryWriter`` wrote, all of its points.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        The folder of one run.
+    tag : str
+        The name that ``add_scalar`` was given.
+
+    Returns
+    -------
+    list of (int, float)
+        Steps and values in the order of the files; empty if there is no such curve.
+    """
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder), {"scalars": 0})  # 0: keep all
+    events.Reload()
+    found = events.Scalars(tag) if tag in events.Tags()["scalars"] else []
+    return [(event.step, event.value) for event in found]
+
+
 def plot_kept(
     message: str,
     logged: Sequence[tuple[int, float]],

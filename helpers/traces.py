@@ -7,11 +7,13 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from helpers import plotting
 from helpers.plotting import Chart
 from helpers.units import format_time
 
+_NO_OPERATOR = ("ProfilerStep*", "Optimizer.step#")  # labels that torch itself sets
 _KINDS = ("new", "gradient", "memory", "baseline", "reference", "ink")
 
 
@@ -30,6 +32,49 @@ class Span:
     name: str
     start: float
     seconds: float
+
+
+def operator_rows(rows: Iterable[Any]) -> list[Any]:
+    """Return the rows of operators: those that are no label of ``record_function``.
+
+    Parameters
+    ----------
+    rows : iterable of torch.autograd.profiler_util.FunctionEventAvg
+        ``prof.key_averages()``.
+
+    Returns
+    -------
+    list
+        Some of the rows, in their order.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace as Row
+    >>> rows = [Row(key="aten::mm", is_user_annotation=False), Row(key="ProfilerStep*")]
+    >>> [row.key for row in operator_rows(rows)]
+    ['aten::mm']
+    """
+    return [
+        row
+        for row in rows
+        if not getattr(row, "is_user_annotation", False) and not row.key.startswith(_NO_OPERATOR)
+    ]
+
+
+def operator_seconds(rows: Iterable[Any]) -> float:
+    """Return the seconds inside operators on the CPU, each counted once.
+
+    Parameters
+    ----------
+    rows : iterable of torch.autograd.profiler_util.FunctionEventAvg
+        ``prof.key_averages()``.
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
+    return sum(row.self_cpu_time_total for row in operator_rows(rows)) / 1e6
 
 
 def read_spans(path: str | Path, names: Iterable[str]) -> list[Span]:

@@ -89,6 +89,14 @@ def test_it_ends_when_its_owner_is_killed(folder):
     assert not served.is_running() or served.status() == psutil.STATUS_ZOMBIE
 
 
+def test_the_files_hold_every_point(folder, tmp_path):
+    points = boards.read_points(folder / "spike")
+    assert [step for step, _ in points] == list(range(3_000))
+    assert points[1_234][1] == 50.0
+    assert boards.read_points(folder / "spike", "no such tag") == []
+    assert boards.read_points(tmp_path) == []
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="folder must exist, got .*nowhere.*log something"):
         boards.start(tmp_path / "nowhere")

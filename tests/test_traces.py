@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import time
 
 import pytest
 import torch
@@ -83,3 +84,20 @@ def test_the_figure_follows_the_theme():
         assert chart.figure.get_facecolor()[:3] != (1.0, 1.0, 1.0)
     finally:
         plotting.use_style()
+
+
+def test_seconds_inside_operators_leave_out_python_and_what_torch_labels():
+    layer = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.Adam(layer.parameters())
+    with profile(activities=[ProfilerActivity.CPU]) as prof:
+        with record_function("all"):
+            layer(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+            time.sleep(0.05)
+        prof.step()
+    rows = prof.key_averages()
+    kept = {row.key for row in traces.operator_rows(rows)}
+    assert {"aten::addmm", "aten::mm"} <= kept
+    assert kept.isdisjoint({"all", "Optimizer.step#Adam.step", "ProfilerStep*"})
+    everything = sum(row.self_cpu_time_total for row in rows) / 1e6
+    assert 0 < traces.operator_seconds(rows) < everything - 0.05
