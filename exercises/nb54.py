@@ -428,13 +428,12 @@ def _bytes_of_a_weight(good):
 def test_load_or_refuse(answer, call):
     with tempfile.TemporaryDirectory() as folder:
         path, marker = Path(folder, "from elsewhere.pt"), Path(folder, "marker")
-        for build, prefix in (
-            (_plain, ""),
-            (_plain, "_orig_mod."),
-            (_plain, "module."),
-            (_Wrapped, ""),
-        ):
-            _load_good(answer, call, path, build, prefix)
+        for prefix in ("", "_orig_mod.", "module."):
+            _load_good(answer, call, path, _plain, prefix)
+        for prefix in ("", "_orig_mod."):
+            _load_good(answer, call, path, _Wrapped, prefix)
+        for prefix in ("module._orig_mod.", "_orig_mod.module."):
+            _load_good(answer, call, path, _plain, prefix)
         for case, state in _bad_states().items():
             torch.save(state, path)
             _load_bad(answer, call, path, case)
@@ -660,6 +659,11 @@ _READ = (
 _DAMAGED = '    if damaged:\n        raise ValueError(f"{path} is damaged in {damaged}")\n'
 _OWN_NAMES = "    own = model.state_dict()\n"
 _PREFIX = (
+    '    for prefix in ("module.", "_orig_mod.", "module."):\n'
+    "        if set(state) != set(own) and all(str(n).startswith(prefix) for n in state):\n"
+    "            state = {n.removeprefix(prefix): value for n, value in state.items()}\n"
+)
+_ONE_PREFIX = (
     '    for prefix in ("_orig_mod.", "module."):\n'
     "        if set(state) == {prefix + name for name in own}:\n"
     "            state = {name: state[prefix + name] for name in own}\n"
@@ -898,10 +902,10 @@ EXERCISES = {
     "54.3": Exercise(
         title="Load all of a file or nothing",
         minutes=9,
-        task="Load the state dict at `path` into `model`. A prefix `_orig_mod.` or `module.` on "
-        "all names, beyond the model's own, is stripped. Whatever is wrong with the file, raise "
-        "ValueError with the path in its text and leave each tensor of the model as it was; run "
-        "nothing from the file.",
+        task="Load the state dict at `path` into `model`. The prefixes `_orig_mod.` and `module.`, "
+        "one or both, are stripped where all names carry them beyond the model's own. Whatever is "
+        "wrong with the file, raise ValueError with the path in its text and leave each tensor of "
+        "the model as it was; run nothing from the file.",
         stub="def load_or_refuse(model, path):\n"
         '    """Load a file from elsewhere into the model, or raise ValueError."""\n    ...\n',
         answer="load_or_refuse",
@@ -962,6 +966,11 @@ EXERCISES = {
                     "             for name, value in state.items()}\n",
                 ),
                 "itself called module",
+            ),
+            WrongAnswer(
+                "one prefix only",
+                _LOAD + _RIGHT_LOAD.replace(_PREFIX, _ONE_PREFIX),
+                "begin with module._orig_mod.",
             ),
             WrongAnswer(
                 "prefix cut where it stands",
