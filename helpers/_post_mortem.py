@@ -137,6 +137,9 @@ def find_culprit(ranks, codes):
     earlier = [r for r in ranks.values() if r.how == "returned" and r.ended < first.ended]
     if earlier:
         return min(earlier, key=lambda rank: rank.ended).rank
+    gone = [n for n, rank in ranks.items() if _slipped_away(rank, codes)]
+    if gone:
+        return gone[0]
     waiting = [n for n, rank in ranks.items() if rank.how == "running"]
     if len(waiting) == 1 and _LATE.search(first.text):
         return waiting[0]
@@ -153,6 +156,11 @@ def _died(rank, codes):
     return rank.how != "raised" and code not in (0, -signal.SIGTERM)
 
 
+def _slipped_away(rank, codes):
+    """Tell whether the process ended with code 0 in the middle: nobody had to stop it."""
+    return rank.how == "running" and rank.rank not in codes and not rank.stack
+
+
 def _left_early(ranks):
     return next((n for n, rank in ranks.items() if rank.how == "running"), None)
 
@@ -167,14 +175,14 @@ def tell(ranks, codes, culprit, script):
         others = {n: rank for n, rank in ranks.items() if n != culprit}
         after = where_each_was(others, script) if others and _LATE.search(one.text) else ""
         return mask(f"rank {culprit} raised:\n{one.text.rstrip()}\n{after}".rstrip())
-    if _died(one, codes):
+    if one.how == "returned" and raised and one.ended < raised[0].ended:
+        gap = raised[0].ended - one.ended
+        head = f"rank {culprit} finished {gap:.1f} s earlier; did it do fewer steps?"
+    elif _died(one, codes):
         after = " after its work was done; does the script end with finish(model)?"
         head = f"rank {culprit} died {_code(codes[culprit])}"
         head += after if one.how == "returned" else ""
-    elif one.how == "returned":
-        gap = raised[0].ended - one.ended
-        head = f"rank {culprit} finished {gap:.1f} s earlier; did it do fewer steps?"
-    elif raised:
+    elif raised and not _slipped_away(one, codes):
         head = f"rank {culprit} did not come; it was at {one.line(script) or 'an unknown line'}"
     else:
         head = f"rank {culprit} left with exit code 0 before the end of the script"

@@ -143,7 +143,7 @@ dist.all_reduce(torch.ones(1))
 """
     )
     done = launch.torchrun(path)
-    assert (done.outcome, done.culprit, done.root_cause) == ("failed", 1, 0)
+    assert (done.outcome, done.culprit) == ("failed", 1)
     assert "did it do fewer steps?\nrank 0 raised:\nTraceback" in done.error
 
 
@@ -376,7 +376,10 @@ def running(n):
         ([raised(0, 1.0, CLOSED), running(1)], {0: 1, 1: -6}, 1),
         ([running(0), running(1)], {0: -6, 1: -11}, 1),
         ([raised(0, 1.0, WAITED), running(1)], {0: 1, 1: -15}, 1),
-        ([raised(0, 1.0, WAITED), running(1), running(2)], {0: 1}, 0),
+        ([raised(0, 1.0, CLOSED), returned(1, 0.5)], {0: 1, 1: -6}, 1),
+        ([raised(0, 1.0, CLOSED), running(1)], {0: 1}, 1),
+        ([raised(0, 1.0, CLOSED), running(1)], {0: 1, 1: -15}, 0),
+        ([raised(0, 1.0, WAITED), running(1), running(2)], {0: 1, 1: -15, 2: -15}, 0),
         ([raised(0, 1.0, CLOSED), running(1)], {0: 1, 1: 3}, 1),
         ([returned(0, 1.0), running(1)], {}, 1),
         ([returned(0, 1.0)], {}, None),
