@@ -7,7 +7,7 @@ import pytest
 import torch
 from sample_notebooks import code, notebook, write
 
-from helpers import reference
+from helpers import reference, sizing
 from tools import gpu_check
 
 CLAIM = (
@@ -73,6 +73,7 @@ def test_tests_are_counted(tmp_path, source, counts):
 def test_everything_that_went_wrong_is_said():
     result = {
         "tests": {"passed": 1, "failed": 2, "skipped": 3},
+        "large step": {"counted": 2 * 2**30, "requested": 2**30, "allocated": 2**30},
         "notebooks": {
             "12_a": {"error": "E: x", "claims": {}},
             "13_b": {"error": None, "claims": {"A1-28": {"met": False, "values": {}}}},
@@ -82,6 +83,7 @@ def test_everything_that_went_wrong_is_said():
     assert gpu_check.problems(result) == [
         "2 tests failed",
         "3 tests were skipped",
+        "large step: 2,147,483,648 bytes were counted alive, 1,073,741,824 were requested",
         "12_a: E: x",
         "13_b: A1-28 does not hold here",
         "71_c was left out: no time was left",
@@ -92,6 +94,7 @@ def test_with_a_device_the_file_carries_its_kind_and_the_exit_code_its_problems(
     monkeypatch, tmp_path, capsys
 ):
     result = {"kind": "NVIDIA T4", "tests": {"passed": 9, "failed": 0, "skipped": 0}}
+    result |= {"large step": {"not measured": "a reason"}}
     result |= {"notebooks": {}, "left out": []}
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(gpu_check, "ROOT", tmp_path)
@@ -108,6 +111,7 @@ def test_with_a_device_the_file_carries_its_kind_and_the_exit_code_its_problems(
 def test_what_is_collected_names_the_kind_and_the_versions(monkeypatch, tmp_path):
     counts = {"passed": 1, "failed": 0, "skipped": 0}
     monkeypatch.setattr(gpu_check, "run_tests", lambda timeout: counts)
+    monkeypatch.setattr(gpu_check, "compare_large", lambda: {"counted": 1})
     curve = (
         "from helpers import reference, timing\n"
         "m = timing.benchmark(lambda: sum(range(9)), min_run_time=0.01)\n"
@@ -119,4 +123,61 @@ def test_what_is_collected_names_the_kind_and_the_versions(monkeypatch, tmp_path
     assert list(reference.load("sums", folder=tmp_path)) == [kept["kind"]]
     assert kept["notebooks"]["12_sample"]["claims"]["A1-28"]["met"] is True
     assert kept["tests"] == counts
+    assert kept["large step"] == {"counted": 1}
     assert set(kept) >= {"kind", "torch", "numpy", "cuda", "date"}
+
+
+def test_the_large_model_has_a_billion_parameters_and_each_card_its_optimizer():
+    assert sizing.MODELS[gpu_check.LARGE].parameters >= 10**9
+    chosen = [gpu_check.largest_fitting(gib * 2**30) for gib in (4, 8, 12, 16, 20, 40)]
+    assert chosen == [None, None, "SGD", "SGD, momentum", "Adam", "Adam, foreach"]
+
+
+def test_a_large_step_is_counted_beside_its_sum():
+    small = sizing.Shape(2, 64, 4, 2000, 128, key_heads=2)
+    found = gpu_check.count_large("cpu", shape=small, optimizer="SGD, momentum")
+    assert found["parameters"] == small.parameters
+    assert found["optimizer"] == "SGD, momentum"
+    assert found["counted"] == pytest.approx(found["sum"], rel=0.05)
+    assert found["requested"] is found["allocated"] is None
+    assert gpu_check.off_by(found) == ["the allocator does not tell what was requested"]
+
+
+def test_a_step_that_fits_on_no_card_is_not_measured(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**32, 2**32))
+    large = gpu_check.compare_large()
+    assert large == {"not measured": "TinyLlama 1.1B does not fit into 4,294,967,296 free bytes"}
+    assert gpu_check.off_by(large) == []
+
+
+def test_with_room_the_large_step_runs_with_the_largest_optimizer(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**37, 2**37))
+    monkeypatch.setattr(gpu_check, "count_large", lambda *, optimizer: {"optimizer": optimizer})
+    assert gpu_check.compare_large() == {"model": "TinyLlama 1.1B", "optimizer": "Adam, foreach"}
+
+
+@pytest.mark.parametrize(
+    ("requested", "allocated", "says"),
+    [
+        (10**10, 10**10, []),
+        (10**10 + 2**27, 11 * 10**9, []),
+        (10**10 - 1, 10**10, ["10,000,000,000 bytes were counted alive, 9,999,999,999 were"]),
+        (11 * 10**9, 11 * 10**9, ["11,000,000,000 bytes were requested, only 10,000,000,000"]),
+        (10**10, 10**10 - 1, ["9,999,999,999 bytes were allocated, less than the 10,000,000,000"]),
+    ],
+)
+def test_the_allocator_stays_near_what_was_counted(requested, allocated, says):
+    large = {"counted": 10**10, "requested": requested, "allocated": allocated}
+    found = gpu_check.off_by(large)
+    assert len(found) == len(says)
+    assert all(map(str.startswith, found, says))
+
+
+def test_a_step_that_should_have_fit_is_a_problem(monkeypatch):
+    def fail(*, optimizer):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**37, 2**37))
+    monkeypatch.setattr(gpu_check, "count_large", fail)
+    (text,) = gpu_check.off_by(gpu_check.compare_large())
+    assert text == "Adam, foreach should fit into 137,438,953,472 bytes: CUDA out of memory."

@@ -2,8 +2,9 @@
 
     python3 course.py gpu-check
 
-Runs the tests that need CUDA, then every notebook, and writes ``reference/<kind>.json`` with
-what each claim measured. It takes at most eight minutes: notebooks that no longer fit are named
+Runs the tests that need CUDA, counts one step of a model of more than a billion parameters beside
+the allocator, then runs every notebook, and writes ``reference/<kind>.json`` with what each
+claim measured. It takes at most eight minutes: notebooks that no longer fit are named
 in the file. Without a device nothing is written.
 """
 
@@ -28,6 +29,8 @@ from tools.kernel import execute
 FOLDER = ROOT / "reference"
 TESTS = ROOT / "tests" / "test_cuda.py"
 LIMIT = 8 * 60.0
+LARGE, LENGTH = "TinyLlama 1.1B", 256  # with plain SGD it fits on a card of 16 GB
+WORKSPACES = 128 * 2**20  # of cuBLAS and of attention
 _OUTCOMES = """
 import json as _json
 from helpers import claims as _claims, reference as _reference
@@ -58,6 +61,123 @@ def run_tests(path=TESTS, *, timeout):
         "failed": failed,
         "skipped": skipped,
     }
+
+
+def largest_fitting(free):
+    """Return the optimizer of the largest step that fits, by the sum of `helpers.sizing`.
+
+    Parameters
+    ----------
+    free : int
+        Bytes that the card has left.
+
+    Returns
+    -------
+    str or None
+        A key of `helpers.sizing.OPTIMIZERS`; None if not even plain SGD leaves a tenth of the
+        card for the context, rounding and workspaces.
+
+    Examples
+    --------
+    >>> largest_fitting(80 * 2**30), largest_fitting(12 * 2**30), largest_fitting(8 * 2**30)
+    ('Adam, foreach', 'SGD', None)
+    """
+    from helpers import sizing
+
+    for optimizer in ("Adam, foreach", "Adam", "SGD, momentum", "SGD"):
+        needed = sizing.forecast(sizing.MODELS[LARGE], 1, length=LENGTH, optimizer=optimizer)
+        if needed.total <= 0.9 * free:
+            return optimizer
+    return None
+
+
+def count_large(device="cuda", *, shape=None, optimizer):
+    """Take two steps of a large model and count the second one, beside the allocator.
+
+    Parameters
+    ----------
+    device : str
+        Where it trains.
+    shape : helpers.sizing.Shape, optional
+        The model; that of `LARGE` unless told otherwise.
+    optimizer : str
+        A key of `helpers.sizing.OPTIMIZERS`.
+
+    Returns
+    -------
+    dict
+        Bytes: ``sum`` (written down beforehand), ``counted`` (live tensors), ``requested`` and
+        ``allocated`` (of the allocator, None where there is none).
+    """
+    import torch
+
+    from helpers import sizing
+    from helpers.memory import track_memory
+
+    shape = shape or sizing.MODELS[LARGE]
+    with torch.device(device):
+        model = sizing.LanguageModel(shape)
+        ids = torch.zeros(1, LENGTH, dtype=torch.int64)
+    chosen = sizing.OPTIMIZERS[optimizer](model.parameters())
+    sizing.train_step(model, chosen, ids)
+    with track_memory(model, chosen, ids) as peak:
+        sizing.train_step(model, chosen, ids)
+    reached = peak.allocator
+    return {
+        "parameters": shape.parameters,
+        "optimizer": optimizer,
+        "sum": sizing.forecast(shape, 1, length=LENGTH, optimizer=optimizer).total,
+        "counted": peak.total,
+        "requested": reached and reached.requested_bytes,
+        "allocated": reached and reached.max_memory_allocated,
+    }
+
+
+def compare_large():
+    """Count a large step on the CUDA device; return its bytes, or why there are none."""
+    import torch
+
+    free, _ = torch.cuda.mem_get_info()
+    optimizer = largest_fitting(free)
+    if optimizer is None:
+        return {"not measured": f"{LARGE} does not fit into {free:,} free bytes"}
+    try:
+        found = count_large(optimizer=optimizer)
+    except torch.OutOfMemoryError as error:
+        return {"failed": f"{optimizer} should fit into {free:,} bytes: {str(error)[:120]}"}
+    finally:
+        torch.cuda.empty_cache()
+    return {"model": LARGE} | found
+
+
+def off_by(large):
+    """Return what is wrong with the bytes of a large step, one sentence each.
+
+    The allocator is asked for every live tensor, so it never shows less. What it shows beyond
+    them are scratch and workspaces: at most 5 % and 128 MiB.
+
+    Examples
+    --------
+    >>> off_by({"counted": 10**10, "requested": 10**10 + 2**20, "allocated": 10**10 + 2**21})
+    []
+    >>> off_by({"not measured": "too small a card"})
+    []
+    """
+    if "not measured" in large:
+        return []
+    if "failed" in large:
+        return [large["failed"]]
+    counted, requested, allocated = (large[k] for k in ("counted", "requested", "allocated"))
+    if requested is None:
+        return ["the allocator does not tell what was requested"]
+    found = []
+    if requested < counted:
+        found.append(f"{counted:,} bytes were counted alive, {requested:,} were requested")
+    if requested > 1.05 * counted + WORKSPACES:
+        found.append(f"{requested:,} bytes were requested, only {counted:,} were counted alive")
+    if allocated < requested:
+        found.append(f"{allocated:,} bytes were allocated, less than the {requested:,} requested")
+    return found
 
 
 def run_notebook(path, *, timeout):
@@ -113,6 +233,7 @@ def collect(paths, *, seconds=LIMIT):
     began = time.monotonic()
     machine = describe_machine()
     tests = run_tests(timeout=seconds)
+    large = compare_large()
     done, left = run_notebooks(paths, seconds=seconds - (time.monotonic() - began))
     curves = {}
     for one in done.values():
@@ -124,6 +245,7 @@ def collect(paths, *, seconds=LIMIT):
         "cuda": torch.version.cuda,
         "date": datetime.date.today().isoformat(),
         "tests": tests,
+        "large step": large,
         "notebooks": done,
         "curves": curves,  # helpers.reference.load draws them beside a reader's own
         "left out": left,
@@ -135,6 +257,7 @@ def problems(result):
     tests = result["tests"]
     found = [f"{tests['failed']} tests failed"] if tests["failed"] else []
     found += [f"{tests['skipped']} tests were skipped"] if tests["skipped"] else []
+    found += [f"large step: {text}" for text in off_by(result["large step"])]
     for name, one in result["notebooks"].items():
         found += [f"{name}: {one['error']}"] if one["error"] else []
         found += [
