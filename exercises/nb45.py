@@ -635,7 +635,7 @@ _UNCACHED = 'torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False)'
 
 _HEAD = (
     "def step_in_backward(model, make_optimizer):\n"
-    '    """Step each parameter once its gradient is there; return a function that stops it."""\n'
+    '    """Step weights while backward runs; return a function that stops it."""\n'
 )
 
 

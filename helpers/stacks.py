@@ -50,8 +50,10 @@ def plot_stacks(
     (('step', '16 B', '8', '8'),)
     """
     names = _drawn(stacks)
-    figure, axes = plotting._new_figure(message, height=1.5 + 0.36 * len(stacks))
+    figure, axes = plotting._new_figure(message, height=1.9 + 0.36 * len(stacks))
     colors = plotting.PALETTES[plotting._theme]
+    axes.set_title("")  # long names of bars would push it out of the figure
+    figure.suptitle(message, x=0.01, ha="left", fontsize=12, color=colors["ink"])
     totals = {bar: sum(parts.values()) for bar, parts in stacks.items()}
     left = [0.0] * len(stacks)
     for name in names:
@@ -84,9 +86,10 @@ def _drawn(stacks: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 def _finish(axes, totals: Mapping[str, int], limit: int | None, limit_name: str) -> None:
     colors = plotting.PALETTES[plotting._theme]
+    label = {"facecolor": colors["paper"], "edgecolor": "none", "pad": 1}  # over the line
     for y, total in enumerate(totals.values()):
         axes.annotate(format_bytes(total), (total / 2**20, y), xytext=(5, 0), va="center",
-                      textcoords="offset points")  # fmt: skip
+                      textcoords="offset points", bbox=label)  # fmt: skip
     bottom = len(totals) - 0.4
     if limit is not None:
         axes.axvline(limit / 2**20, color=colors["reference"], linestyle="--")
@@ -96,4 +99,4 @@ def _finish(axes, totals: Mapping[str, int], limit: int | None, limit_name: str)
     widest = max([*totals.values(), limit or 0]) / 2**20
     axes.set(xlabel="live tensors at the peak (MiB)", xlim=(0, 1.2 * widest), ylim=(bottom, -0.6))
     axes.set_yticks(range(len(totals)), list(totals))
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=9)

@@ -1,13 +1,20 @@
 """What notebook 45 says about combined savings, counted again by the checks' own code."""
 
 import itertools
+import statistics
+from functools import partial
+from types import SimpleNamespace
 
+import nbformat
 import pytest
 import torch
 
 from exercises import nb45
 from exercises.nb45 import Arm, count
+from helpers._paths import ROOT
 from helpers.exercises._selftest import judge_source
+from helpers.table import Table
+from helpers.units import format_bytes, format_time
 
 FOUR = Arm("Adam", True, True, 4)
 
@@ -127,3 +134,45 @@ def test_any_other_type_gets_a_sentence(id, value):
     verdict = judge_source(id, source)
     assert verdict.status == "wrong"
     assert len(verdict.sentence) > 20
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_the_menu_asks_the_allocator_where_there_is_cuda(kind):
+    path = ROOT / "notebooks" / "45_combine_the_savings.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    (source,) = [c.source for c in cells if c.cell_type == "code" and "CUDA's alloc" in c.source]
+    arms, ran, counted = [Arm(), Arm(checkpoint=True)], [], []
+
+    class Times(dict):
+        def speedup(self, *names):
+            return SimpleNamespace(best=1 / 1.2)
+
+    def compare(calls, *, min_run_time, device):
+        for call in calls.values():
+            call()
+        return Times({name: SimpleNamespace(median=0.25) for name in calls})
+
+    def count_there(arm, where):
+        counted.append((arm, where.type))
+        return SimpleNamespace(allocator=SimpleNamespace(requested_bytes=3 * 2**20))
+
+    scope = {
+        "device": SimpleNamespace(type=kind),
+        "arms": arms,
+        "build": lambda arm, where: (where.type,),
+        "train_step": lambda *args: ran.append(args),
+        "count": count_there,
+        "peaks": {arm: SimpleNamespace(total=2**20) for arm in arms},
+        "work": dict(zip(arms, (1.0, 1.21), strict=True)),
+        "timing": SimpleNamespace(compare=compare),
+        "partial": partial,
+        "statistics": statistics,
+        "format_bytes": format_bytes,
+        "format_time": format_time,
+    }
+    scope["Table"] = lambda heads, rows: scope.update(shown=Table(heads, rows))
+    exec(source, scope)  # noqa: S102 - a cell of the notebook
+    assert ran == [(kind, arm) for arm in arms]
+    assert counted == ([(arm, "cuda") for arm in arms] if kind == "cuda" else [])
+    expected = "3.00 MiB" if kind == "cuda" else "not measured here"
+    assert [row[-1] for row in scope["shown"].rows] == [expected] * 2
