@@ -543,7 +543,7 @@ EXERCISES = {
         task="Return the list of sample indices that one rank sees in one epoch. All ranks get "
         "equally many, together they see every sample, and as few as possible twice. The order "
         "depends on seed and epoch.",
-        stub="def rank_indices(n, world_size, rank, epoch, seed):\n    ...\n",
+        stub="def rank_indices(n, world_size, rank, epoch, seed):\n    return ...\n",
         answer="rank_indices",
         test=test_rank_indices,
         hints=(
@@ -880,7 +880,7 @@ def merge_evaluation(per_rank):
         task="states holds the gathered state dict of each rank. Return the first name, in the "
         "order of the names, under which some rank differs from rank 0 by a single bit; None if "
         "all agree. Two nan in the same place agree.",
-        stub="def first_disagreement(states):\n    ...\n",
+        stub="def first_disagreement(states):\n    return ...\n",
         answer="first_disagreement",
         test=test_first_disagreement,
         hints=(

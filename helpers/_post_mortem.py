@@ -134,7 +134,8 @@ def find_culprit(ranks, codes):
     if own or not raised:
         return own[0] if own else _left_early(ranks)
     first = raised[0]
-    earlier = [r for r in ranks.values() if r.how == "returned" and r.ended < first.ended]
+    end = min(rank.ended for rank in raised)
+    earlier = [r for r in ranks.values() if r.how == "returned" and r.ended < end]
     if earlier:
         return min(earlier, key=lambda rank: rank.ended).rank
     gone = [n for n, rank in ranks.items() if _slipped_away(rank, codes)]
@@ -147,7 +148,13 @@ def find_culprit(ranks, codes):
 
 
 def _raised(ranks):
-    return sorted((r for r in ranks.values() if r.how == "raised"), key=lambda r: r.ended)
+    """Return the ranks that raised, the likely first one first.
+
+    Whoever waited in vain was not told of another rank's end, so that comes before a lost
+    connection, whatever the clocks of a busy machine say.
+    """
+    found = [rank for rank in ranks.values() if rank.how == "raised"]
+    return sorted(found, key=lambda r: (r.echoes and not _LATE.search(r.text), r.ended))
 
 
 def _died(rank, codes):

@@ -39,14 +39,15 @@ def main(script, args):
     try:
         runpy.run_path(script, run_name="__main__")
     except BaseException as error:  # noqa: BLE001 - it is written down for the notebook
+        state["ended"] = time.time()
         if isinstance(error, SystemExit) and not error.code:
             state["how"] = "returned"
         else:
             state |= _describe(error, script)
         code = 0 if state["how"] == "returned" else 1
     else:
-        state["how"], code = "returned", 0
-    note(base.with_suffix(".json"), state | {"ended": time.time()})
+        state["ended"], state["how"], code = time.time(), "returned", 0
+    note(base.with_suffix(".json"), state)
     sys.exit(code)
 
 

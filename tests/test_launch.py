@@ -376,6 +376,7 @@ def running(n):
         ([raised(0, 1.0, CLOSED), running(1)], {0: 1, 1: -6}, 1),
         ([running(0), running(1)], {0: -6, 1: -11}, 1),
         ([raised(0, 1.0, WAITED), running(1)], {0: 1, 1: -15}, 1),
+        ([raised(0, 1.1, WAITED), raised(1, 1.0, CLOSED)], {0: 1, 1: 1}, 0),
         ([raised(0, 1.0, CLOSED), returned(1, 0.5)], {0: 1, 1: -6}, 1),
         ([raised(0, 1.0, CLOSED), running(1)], {0: 1}, 1),
         ([raised(0, 1.0, CLOSED), running(1)], {0: 1, 1: -15}, 0),
