@@ -10,11 +10,11 @@ from helpers.exercises import Choice, Exercise, Number, Wrong, WrongAnswer
 
 PREDICTIONS = {
     "61.p1": Choice(
-        question="Compiled, a chain of 1 link and one of 8 links run over the same 4 million "
+        question="Compiled, a chain of 1 link and one of 8 links run over the same 10 million "
         "numbers. How much longer does the chain of 8 take?",
         options={
             "about the same": "Right: both read each number once and write it once.",
-            "twice": "Something is saved, and more than that: 14 of the 16 results never reach "
+            "twice": "Something is saved, and more than that: 15 of the 16 results never reach "
             "memory.",
             "eight times": "That is the law of arithmetic, and arithmetic is not what these "
             "numbers wait for. Count the trips to memory.",
@@ -22,7 +22,7 @@ PREDICTIONS = {
         },
     ),
     "61.p2": Number(
-        question="How many times as long as its second call did the first call of the compiled "
+        question="How many times as long as a later call did the first call of the compiled "
         "chain take?",
         unit="times",
         notes=(
@@ -30,11 +30,11 @@ PREDICTIONS = {
             (10, 100, "More: a compiler was loaded, C++ was written, built and loaded again."),
             (100, 1000, "More, unless the cache on the disk was warm: it is fresh here."),
             (1000, 1e5, "You know what a compiler costs beside one pass over memory."),
-            (1e5, 1e12, "It is less: the second call still takes part of a millisecond."),
+            (1e5, 1e12, "It is less: a later call still reads and writes all numbers."),
         ),
     ),
     "61.p3": Choice(
-        question="Three functions, compiled with mode='max-autotune': the chain of 8, a product "
+        question="Three functions, compiled with mode='max-autotune': a chain of 6, a product "
         "of two 1024 x 1024 matrices, and x * 2 + 1 on 100 numbers. Which one does compiling slow "
         "down most?",
         options={
@@ -358,7 +358,8 @@ EXERCISES = {
         "whole microseconds. Return the smallest number of calls after which the compiled "
         "function has taken less time in total, or None if there is none. It may be billions: "
         "do not count.",
-        stub="def break_even(first, eager, compiled):\n    ...\n",
+        stub="def break_even(first, eager, compiled):\n"
+        '    """Return the number of calls, or None; all times in whole microseconds."""\n    ...\n',
         answer="break_even",
         test=test_break_even,
         hints=(
@@ -566,7 +567,7 @@ EXERCISES = {
         minutes=6,
         task="`model` may be compiled, hold compiled parts, both, or neither. Return its "
         "state_dict under the keys of the plain model.",
-        stub=_STATE + "    ...\n",
+        stub=_STATE + '    """Return the tensors of the model by their plain names."""\n    ...\n',
         answer="plain_state_dict",
         test=test_plain_state_dict,
         hints=(

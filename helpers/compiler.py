@@ -87,17 +87,20 @@ def places() -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        The environment, the cache of torch.compile, and the folder for temporary files, where
-        it builds a header whatever the cache is.
+        The environment; the folder for temporary files, where a header is built whatever the
+        cache is; and the cache of torch.compile, if it was moved out of that folder.
 
     Examples
     --------
-    >>> list(places())
-    ['environment', 'cache', 'temporary files']
+    >>> {"environment", "temporary files"} <= set(places())
+    True
     """
     temporary = tempfile.gettempdir()
-    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or temporary
-    return {"environment": sys.prefix, "cache": cache, "temporary files": temporary}
+    found = {"environment": sys.prefix, "temporary files": temporary}
+    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if cache and not Path(cache).is_relative_to(temporary):
+        found["cache"] = cache
+    return found
 
 
 def with_spaces(paths: Mapping[str, str]) -> list[str]:

@@ -1,12 +1,15 @@
 """Why torch.compile cannot build, and that notebook 61 runs to its end where it cannot."""
 
 import os
+import subprocess
 import sys
 import tempfile
 
+import nbformat
 import pytest
 
 from helpers import compiler
+from helpers._paths import ROOT
 
 
 @pytest.fixture
@@ -53,6 +56,8 @@ def test_the_places_are_read_from_the_environment(monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/cache")
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/tmp x")
     assert compiler.with_spaces(compiler.places()) == ["environment", "temporary files"]
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/tmp x/cache")
+    assert "cache" not in compiler.places()  # moving the temporary files moves it too
 
 
 @pytest.mark.parametrize("cxx", ["", "no-such-compiler", "g++ -O2"])
@@ -99,3 +104,33 @@ def test_a_gpu_needs_triton_and_the_cpu_does_not(plain):
     plain.setattr(compiler.importlib.util, "find_spec", lambda name: None)
     assert compiler.refusal("cuda").endswith("needs the package triton")
     assert compiler.refusal("cpu") is None
+
+
+NOTEBOOK = ROOT / "notebooks" / "61_compile_a_model.ipynb"
+
+
+def program():
+    """Return the notebook's code as one program, which needs no kernel."""
+    cells = [c for c in nbformat.read(NOTEBOOK, as_version=4).cells if c.cell_type == "code"]
+    assert len(cells) > 20
+    return "\n\n".join(cell.source for cell in cells if "google.colab" not in cell.source)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("CXX", "needs a C++ compiler ('' is not found)"), ("TMPDIR", "temporary files has a space")],
+)
+def test_notebook_61_runs_to_its_end_and_says_what_it_does_not_measure(tmp_path, name, said):
+    folder = tmp_path / "with a space"
+    folder.mkdir()
+    env = {**os.environ, "COURSE_HOME": str(tmp_path), name: "" if name == "CXX" else str(folder)}
+    ran = subprocess.run(
+        [sys.executable, "-c", program()], env=env, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert said in ran.stdout
+    assert "A2-41" in ran.stdout
+    assert "Unsupported: Data-dependent branching" in ran.stdout
+    assert "InvalidCxxCompiler" in ran.stdout
+    assert ran.stdout.count("not measured here") >= 8
+    assert list(folder.iterdir()) == []
