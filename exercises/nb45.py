@@ -376,8 +376,12 @@ def test_lean_step(answer, call):
             f"The weights are {kinds.pop()} now: steps smaller than their last bit are lost (42). "
             "Keep them in float32."
         )
-    if torch.float32 in watch.dtypes:
-        raise Wrong("A Linear returned float32: autocast was given up, at least for one pass.")
+    other = watch.dtypes - {torch.bfloat16}
+    if other:
+        raise Wrong(
+            f"A Linear returned {other.pop()}: autocast to bfloat16 was given up, at least for one "
+            "pass."
+        )
     pairs = zip(model.parameters(), expected.parameters(), strict=True)
     off = max((p - q).abs().max().item() for p, q in pairs)
     if off > 1e-6:
@@ -815,7 +819,12 @@ EXERCISES = {
             _wrong_step(
                 "autocast off",
                 _lean(_DIVIDED + _STEP, autocast='torch.autocast("cpu", enabled=False)'),
-                "autocast was given up",
+                "torch.float32: autocast to bfloat16 was given up",
+            ),
+            _wrong_step(
+                "float16",
+                _lean(_DIVIDED + _STEP, autocast=_UNCACHED.replace("bfloat16", "float16")),
+                "torch.float16: autocast to bfloat16 was given up",
             ),
             _wrong_step(
                 "one part",
