@@ -209,6 +209,7 @@ def test_with_cuda_the_step_runs_there_and_the_allocator_is_shown(reached):
         "device": "cuda:0",
         "make_transformer": lambda device: asked.append(device) or "model",
         "tokens": SimpleNamespace(to=lambda device: asked.append(device) or "tokens"),
+        "divisors_of_16": [1, 2, 4, 8, 16],
         "run_step": lambda *args: steps.append(args),
         "track_memory": lambda *things: nullcontext(SimpleNamespace(allocator=allocator)),
         "timing": SimpleNamespace(compare=compare),
@@ -220,5 +221,6 @@ def test_with_cuda_the_step_runs_there_and_the_allocator_is_shown(reached):
     exec(source, scope)  # noqa: S102 - a cell of the notebook
     assert asked == ["cuda:0"] * 3
     assert steps == [("model", "tokens", 0), ("model", "tokens", 16)]
-    assert shown[0].names == ["plain", "16 segments"]
+    segments = [f"{k} segments" for k in (1, 2, 4, 8, 16)]
+    assert shown[0].names == ["plain", *segments]
     assert shown[1].rows == [["3.00 MiB" if reached else "not measured here"] * 2]
