@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from helpers import plotting
 from helpers.plotting import Chart
@@ -19,6 +19,7 @@ from helpers.units import format_time
 if TYPE_CHECKING:
     import httpx
 
+_Result = TypeVar("_Result")
 Events = Mapping[float, Callable[[], object]]
 
 
@@ -340,10 +341,47 @@ async def _load(
     return Load(tuple(sorted(client.requests, key=lambda r: r.scheduled)), seconds)
 
 
-def _run(load: Coroutine[Any, Any, Load]) -> Load:
+def _run(load: Coroutine[Any, Any, _Result]) -> _Result:
     """Run in a thread: a notebook's own thread has an event loop that runs already."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, load).result()
+
+
+def ask(target: str | Callable[..., Any], bodies: Sequence[bytes]) -> tuple[tuple[int, str], ...]:
+    """POST bodies one by one; return the status and the text of each answer.
+
+    Parameters
+    ----------
+    target : str or ASGI application
+        A URL; or an application, which is called in this process, at the path "/predict". What it
+        raises becomes 500, as a server would have it.
+    bodies : sequence of bytes
+        Sent as JSON, whatever they are.
+
+    Returns
+    -------
+    tuple of (int, str)
+        In the order of the bodies.
+
+    Raises
+    ------
+    httpx.TransportError
+        If there is no answer.
+    """
+    import httpx
+
+    transport, url = None, target
+    if not isinstance(target, str):
+        transport = httpx.ASGITransport(app=target, raise_app_exceptions=False)
+        url = "http://application/predict"
+
+    async def send() -> tuple[tuple[int, str], ...]:
+        async with httpx.AsyncClient(transport=transport, trust_env=False, timeout=30) as client:
+            headers = {"Content-Type": "application/json"}
+            found = [await client.post(url, content=body, headers=headers) for body in bodies]
+        return tuple((answer.status_code, answer.text) for answer in found)
+
+    return _run(send())
 
 
 def plot_latencies(message: str, loads: Mapping[str, Load], *, caption: str = "") -> Chart:

@@ -107,6 +107,28 @@ def test_latency_counts_from_the_schedule_and_only_good_answers_are_in_time():
     assert found.lateness == 0.4
 
 
+def test_ask_returns_status_and_text_of_a_server_and_of_an_application():
+    from fastapi import FastAPI
+
+    application = FastAPI()
+
+    @application.post("/predict")
+    def predict(number: float):
+        return 1 / number
+
+    assert load.ask(application, [b"{}"])[0][0] == 422
+    with serve(lambda number: [200, 404][number]) as url:
+        assert load.ask(url, [b"1", b"2"]) == ((200, '{"got": 1}'), (404, '{"got": 2}'))
+
+    broken = FastAPI()
+
+    @broken.post("/predict")
+    def divide():
+        raise ZeroDivisionError
+
+    assert load.ask(broken, [b"{}", b""]) == ((500, "Internal Server Error"),) * 2
+
+
 def test_percentile_is_the_nearest_rank():
     values = [float(n) for n in range(1, 101)]
     random.Random(0).shuffle(values)
