@@ -15,6 +15,10 @@ _FACTS = re.compile(r"^(\d+) min · (.+?) · after (.+)$", re.MULTILINE)
 _PATHS = (
     ("Two hours", "the core: tensors, broadcasting, gradients", ("11", "12", "14")),
     ("One day", "Part 1: from the first tensor to a trained network", ("1",)),
+    ("Half a day", "Part 3: many devices; you know 14, 15, 22 and 41", ("3",)),
+    ("Half a day", "Part 4: memory; you know 14, 15 and 22", ("4",)),
+    ("Half a day", "Part 5: craft; you know 15, 22 and 42", ("5",)),
+    ("Half a day", "Part 6: deployment; you know 15, 22 and 54", ("6",)),
     ("Weeks", "everything, in the order of the numbers", ("",)),
 )
 
