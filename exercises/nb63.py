@@ -173,7 +173,7 @@ def _p99(old="", new=""):
 
 
 def _last_answer(waiting, service_ms, batch):
-    """Return when the last of so many is answered, if a run has just begun."""
+    """Return when the last of so many is answered, if a run has begun."""
     clock = service_ms
     while waiting > 0:
         waiting, clock = waiting - batch, clock + service_ms
@@ -330,14 +330,14 @@ def _look_at_calls(model, waiting, bad, left):
 
 _SETTLE_STUB = (
     "def settle(run, waiting):\n"
-    "    rows = [row for row, future in waiting]\n"
+    "    rows = [row for row, _ in waiting]\n"
     "    try:\n"
     "        results = run(rows)\n"
     "    except ValueError as error:\n"
-    "        for row, future in waiting:\n"
+    "        for _, future in waiting:\n"
     "            future.set_exception(error)\n"
     "        return\n"
-    "    for (row, future), result in zip(waiting, results):\n"
+    "    for (_, future), result in zip(waiting, results, strict=True):\n"
     "        future.set_result(result)\n"
 )
 _SETTLE = (
@@ -354,7 +354,7 @@ _SETTLE = (
     "        elif not waiting[0][1].done():\n"
     "            waiting[0][1].set_exception(error)\n"
     "        return\n"
-    "    for (row, future), result in zip(waiting, results):\n"
+    "    for (_, future), result in zip(waiting, results, strict=True):\n"
     "        if not future.done():\n"
     "            future.set_result(result)\n"
 )
@@ -571,8 +571,8 @@ EXERCISES = {
     "63.2": Exercise(
         title="Size a queue from a deadline",
         minutes=6,
-        task="A run of the model takes `service_ms` and answers up to `batch` rows. You come when "
-        "one has just begun. Return the largest number that may wait so that the last of them is "
+        task="A run of the model takes `service_ms` and answers up to `batch` rows. You come right "
+        "after one has begun. Return the largest number that may wait so that the last of them is "
         "answered within `deadline_ms`.",
         stub="def max_queue(deadline_ms, service_ms, batch):\n"
         '    """Return how many requests may wait, you among them."""\n    ...\n',

@@ -123,15 +123,13 @@ class Limit:
                 self.counts[f'answers{{status="{message["status"]}"}}'] += 1
             await send(message)
 
-        try:
-            async with asyncio.timeout(self.options.body_timeout):
-                body = await self.read(scope, receive)
-        except TimeoutError:
-            late = f"the body must arrive within {self.options.body_timeout:g} s"
-            return await self.refuse(408, late, scope, receive, counted)
-        if body is None:
+        body, size, late = await self.read(scope, receive)
+        if size > self.options.body_limit:
             large = f"the body must have at most {self.options.body_limit} bytes"
             return await self.refuse(413, large, scope, receive, counted)
+        if late:
+            slow = f"the body must arrive within {self.options.body_timeout:g} s"
+            return await self.refuse(408, slow, scope, receive, counted)
         parts = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay():
@@ -140,14 +138,19 @@ class Limit:
         return await self.app(scope, replay, counted)
 
     async def read(self, scope, receive):
-        """Return the body, or None where it is over the limit, declared or not."""
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        body, more = b"", True
-        while more and max(len(body), int(declared)) <= self.options.body_limit:
-            message = await receive()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)  # a caller who left sends nothing more
-        return None if max(len(body), int(declared)) > self.options.body_limit else body
+        """Return the body, its size, declared or real, and whether its end came too late."""
+        limit = self.options.body_limit
+        size, seen, body, more = int(dict(scope["headers"]).get(b"content-length", 0)), 0, b"", True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.options.body_timeout):
+                # Some way beyond the limit: a caller who is cut off while sending hears no reason.
+                while more and seen <= 1000 * limit:
+                    message = await receive()
+                    part = message.get("body", b"")
+                    more = message.get("more_body", False)  # a caller who left sends nothing more
+                    seen += len(part)
+                    body = body + part if seen <= limit else b""
+        return body, max(size, seen), more
 
     async def refuse(self, status, reason, *channel):
         """Answer, and close the connection: the rest of the body is not wanted."""
