@@ -484,7 +484,7 @@ EXERCISES = {
         task="Return the bytes that each rank sends in one optimizer step. Gradients are exchanged "
         "synchronizations times, each time by a ring all-reduce over world_size ranks. A gradient "
         "has the size and the dtype of its parameter.",
-        stub="def sent_bytes(model, world_size, synchronizations):\n    ...\n",
+        stub="def sent_bytes(model, world_size, synchronizations):\n    return ...\n",
         answer="sent_bytes",
         test=test_sent_bytes,
         hints=(
@@ -530,7 +530,7 @@ EXERCISES = {
         task="n ranks stand in a ring; each holds a tensor in n pieces. In each of 2 (n - 1) rounds "
         "each sends one piece to its right neighbor. In the first n - 1 rounds that one adds it to "
         "its own, later it overwrites. Which piece does rank send in round, counted from 0?",
-        stub="def piece_to_send(rank, round, world_size):\n    ...\n",
+        stub="def piece_to_send(rank, round, world_size):\n    return ...\n",
         answer="piece_to_send",
         test=test_piece_to_send,
         hints=(
@@ -622,7 +622,7 @@ def accumulate(ddp, micro_batches, loss_fn):
         task="sizes lists the bytes of the parameters in the order of the layers. Return the "
         "buckets in the order in which they leave, each a list of indices in the order in which "
         "gradients come. A bucket closes as soon as its sum reaches cap.",
-        stub="def plan_buckets(sizes, cap):\n    ...\n",
+        stub="def plan_buckets(sizes, cap):\n    return ...\n",
         answer="plan_buckets",
         test=test_plan_buckets,
         hints=(
