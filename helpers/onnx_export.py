@@ -246,7 +246,7 @@ def reason(error: BaseException, *, length: int = 88) -> str:
     Returns
     -------
     str
-        Its type and the first line of its text.
+        Its type and the first line of its text, or all that ONNX Runtime says.
 
     Examples
     --------
@@ -255,8 +255,10 @@ def reason(error: BaseException, *, length: int = 88) -> str:
     """
     while isinstance(error, torch.onnx.OnnxExporterError) and error.__cause__ is not None:
         error = error.__cause__
-    line = next((text.strip() for text in str(error).splitlines() if text.strip()), "")
-    line = line.rpartition("ONNXRuntimeError] : ")[2]
+    text = str(error)
+    if "ONNXRuntimeError" in text:  # its later lines say which numbers
+        text = " ".join(text.rpartition("ONNXRuntimeError] : ")[2].split())
+    line = next((part.strip() for part in text.splitlines() if part.strip()), "")
     line = line if len(line) <= length else line[:length] + "..."
     return f"{type(error).__name__}: {line}"
 
