@@ -184,7 +184,11 @@ def render(state: RanksState) -> _panel.View:
     one = hold("DDP", 1, state.optimizer)[0].total
     shown = sorted({*range(min(_SHOWN, state.ranks)), state.ranks - 1})
     rows = [
-        [rank, *(format_bytes(n) for n in _columns(found[rank])), f"{found[rank].total / one:.1%}"]
+        [
+            rank,
+            *(format_bytes(n) for n in _columns(found[rank])),
+            f"{100 * found[rank].total / one:.1f} %",
+        ]
         for rank in shown
     ]
     names = ["rank", *CATEGORIES, "for a moment", "of one process"]

@@ -60,7 +60,7 @@ def norms():
     whole = torch.stack([g.norm() for g in gradients(device).values()]).norm()
     length = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     length = length.full_tensor() if isinstance(length, DTensor) else length  # all ranks call it
-    return {"mine": mine, "clip_grad_norm_": length, "undivided": whole}
+    return {"own shards": mine, "clip_grad_norm_": length, "undivided model": whole}
 
 
 together = ColwiseParallel(output_layouts=Replicate())

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from ranks import join_group
-from split_model import Wire, batch, build, cut, error, gradients, shard
+from split_model import Wire, batch, build, cut, error, gradients, shard, stored
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy
 from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -56,29 +56,9 @@ METHODS = {
 }
 
 
-def local(tensor):
-    """Return what this rank holds of a tensor."""
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
-
-
-def size(tensors):
-    """Return the bytes that this rank holds of some tensors."""
-    return sum(local(t).nbytes for t in tensors if isinstance(t, torch.Tensor))
-
-
 def full(tensor):
     """Return the whole tensor: with shards a collective, so every rank calls it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-
-
-def stored(model, optimizer):
-    """Return the bytes of each category between two steps."""
-    inner = getattr(optimizer, "optim", optimizer)  # ZeRO-1: the optimizer of this rank's part
-    return {
-        "parameters": size(model.parameters()),
-        "gradients": size(p.grad for p in model.parameters()),
-        "optimizer": size(t for state in inner.state.values() for t in state.values()),
-    }
 
 
 def measure(make, take):
@@ -100,7 +80,7 @@ def measure(make, take):
     with Wire() as wire:
         F.cross_entropy(model(x).float(), y).backward()
         optimizer.step()
-    return found | {"peak": peak.total, "sent": wire.sent, "calls": wire.calls}
+    return found | {"peak": dict(peak.by_category), "sent": wire.sent, "calls": wire.calls}
 
 
 report(methods={name: measure(*how) for name, how in METHODS.items()})

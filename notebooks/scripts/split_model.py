@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from ranks import batch_of
 from torch import nn
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -71,6 +72,26 @@ def gradients(device):
 def error(mine, whole):
     """Return the largest error of any gradient, relative to that of the undivided model."""
     return max(((g - whole[n]).norm() / whole[n].norm()).item() for n, g in mine.items())
+
+
+def local(tensor):
+    """Return what this rank holds of a tensor."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def size(tensors):
+    """Return the bytes that this rank holds of some tensors."""
+    return sum(local(t).nbytes for t in tensors if isinstance(t, torch.Tensor))
+
+
+def stored(model, optimizer):
+    """Return the bytes of each category between two steps."""
+    inner = getattr(optimizer, "optim", optimizer)  # ZeRO-1: the optimizer of this rank's part
+    return {
+        "parameters": size(model.parameters()),
+        "gradients": size(p.grad for p in model.parameters()),
+        "optimizer": size(t for state in inner.state.values() for t in state.values()),
+    }
 
 
 # A ring sends each byte of the whole tensor (n - 1) / n times per rank; an all-reduce twice.

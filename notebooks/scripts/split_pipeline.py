@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from ranks import join_group
-from split_model import batch, build, error, gradients
+from split_model import batch, build, error, gradients, stored
 from torch import nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
@@ -72,8 +72,11 @@ def run(kind, micro_batches):
     dist.barrier()
     seconds = time.perf_counter() - start
     mine = {name: p.grad for name, p in model.named_parameters()}
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.step()
     work = (FORWARD + BACKWARD) * 8
     found = {"seconds": seconds, "busy": work / seconds, "error": error(mine, whole)}
+    found |= stored(model, optimizer)
     return found | {"order": "".join(model.log), "losses": len(losses)}
 
 
