@@ -13,8 +13,8 @@ PREDICTIONS = {
         unit="predictions",
         among=360,
         notes=(
-            (0, 3, "Right: nearly every decision has a margin wider than these errors."),
-            (3, 40, "Less still: an error of half a step in a weight is small beside a margin."),
+            (0, 3, "Right: in nearly every decision two logits are further apart than that."),
+            (3, 40, "Less still: half a step in each weight moves a logit very little."),
             (
                 40,
                 361,
@@ -417,7 +417,7 @@ EXERCISES = {
                 _payload().replace("total +=", "total ="),
                 "Add packed weights",
             ),
-            WrongAnswer("nothing", _PAYLOAD + "        total += 1\n", "got None"),
+            WrongAnswer("nothing", _PAYLOAD + "        total += 1\n", "Return a number of bytes"),
         ),
     ),
     "64.2": Exercise(
