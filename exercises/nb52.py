@@ -198,6 +198,17 @@ class _Steps(nn.Module):
         return x
 
 
+class _Spoiler(nn.Sequential):
+    """Run finite steps, then spoil the result in a line of its own, as a division does."""
+
+    value = float("nan")
+
+    def forward(self, x):
+        y = super().forward(x) * 1.0
+        y[-1, -1] = self.value
+        return y
+
+
 def _nested(value, *, pair=False, fails=False):
     """Return a model with this fault at a random depth, and the name to be found."""
     order = [*(f"s{n}" for n in np.random.permutation(4) + 1), "s0"]
@@ -215,10 +226,21 @@ def test_first_nonfinite(answer, call):
             _look_at_first(got, None if value is None else where, value, model)
             _refuse_left(model, "after the call")
             _refuse_replaced(model)
+    _look_at_containers(answer, call)
     model, _ = _nested(None, fails=True)
     with contextlib.suppress(ArithmeticError):
         call(answer, model, torch.rand(3, 4))
     _refuse_left(model, "after its forward pass raised")
+
+
+def _look_at_containers(answer, call):
+    steps = {"s0": _Step(), "s1": _Spoiler(_Step(), _Step()), "s2": _Step()}
+    got = _run_first(answer, call, _Steps(steps, list(steps)))
+    if got != "s1":
+        raise Wrong(
+            "'s1' returns nan by a line of its own, after two finite modules inside it, and you "
+            f"say {got!r}. A module with children computes, too: hook every one."
+        )
 
 
 def _run_first(answer, call, model):
@@ -423,6 +445,11 @@ def _passes(model, truth):
 
 
 def _look_at_log(log, truth):
+    if not log:
+        raise Wrong(
+            "log is empty after three backward passes inside the block. Put the hooks on before "
+            "`yield`: what stands behind it runs when the block is over."
+        )
     if set(log) != set(truth):
         raise Wrong(
             f"log must have one name for each parameter that trains, as named_parameters() spells "
@@ -645,6 +672,17 @@ EXERCISES = {
                 "inside it was first",
             ),
             WrongAnswer(
+                "leaves only",
+                _FIRST
+                + _LOOK
+                + _HOOK.replace(
+                    "        handles",
+                    "        if [*module.children()]:\n            continue\n        handles",
+                )
+                + _RUN,
+                "A module with children computes, too",
+            ),
+            WrongAnswer(
                 "last one",
                 _FIRST + _LOOK + _HOOK + _RUN.replace("found[0]", "found[-1]"),
                 "inside it was first",
@@ -806,6 +844,13 @@ EXERCISES = {
                 + "@contextmanager\ndef log_gradients(model, log):\n"
                 + _TUTORIAL.format(which="modules"),
                 "hook the parameters",
+            ),
+            WrongAnswer(
+                "after the block",
+                _IMPORT + "@contextmanager\ndef log_gradients(model, log):\n    yield\n"
+                "    for name, p in model.named_parameters():\n"
+                "        log.setdefault(name, []).append(p.grad.norm().item())\n",
+                "Put the hooks on before",
             ),
             WrongAnswer(
                 "before the adding",

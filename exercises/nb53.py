@@ -22,7 +22,7 @@ PREDICTIONS = {
         "operators, all of them together?",
         unit="%",
         notes=(
-            (0, 5, "Less than that is rare: the training itself takes its part."),
+            (0, 5, "The training itself takes its part, if a small one."),
             (5, 40, "You did not take the table for the step."),
             (40, 80, "Forward, backward and optimizer are a small part of this step."),
             (80, 101, "The table adds up to 100 % of itself, not of the step."),
@@ -283,7 +283,7 @@ def _look_at_recorded(found, products, steps):
         )
     if not recorded or recorded[0] > 3:
         raise Wrong(
-            f"Of {steps} steps, {recorded} were in the table. Without repeat the cycle of four "
+            f"Of {steps} steps, {recorded or 'none'} were in the table. Without repeat the cycle of four "
             "starts again, and clears what came before. Say repeat=1."
         )
     if recorded == [1, 2]:
@@ -323,6 +323,7 @@ def test_run_log(answer, call):
         _look_at_writing(answer, call, Path(folder, "a.jsonl"))
         _look_at_values(answer, call, Path(folder, "b.jsonl"))
         _look_at_reading(answer, call, Path(folder))
+        _look_at_restart(answer, call, Path(folder, "restart.jsonl"))
 
 
 def _look_at_writing(answer, call, path):
@@ -442,7 +443,37 @@ def _look_at_reading(answer, call, folder):
         raise Wrong("No file yet is a log without records: read returns [].") from None
 
 
-_LOG = "class RunLog:\n    def __init__(self, path):\n        self.path = path\n\n"
+def _look_at_restart(answer, call, path):
+    """Tear the last line, as a kill does, and let a new run go on in the same file."""
+    records = [{"step": n, "loss": 1.5} for n in range(5)]
+    whole = "".join(json.dumps(record) + "\n" for record in records[:3])
+    path.write_text(whole + '{"step": 3, "lo', encoding="utf-8")
+    log = call(answer, path)
+    for record in records[3:]:
+        _append(call, log, dict(record))
+    try:
+        got = call(log.read)
+    except ValueError:
+        got = "an error"
+    if got != records:
+        raise Wrong(
+            "A kill tore the last line, the run was started again and appended two records, and "
+            f"read gives {got}. The rest of the torn line now stands in the middle of the file: "
+            "before the first append, cut the file after its last line end."
+        )
+
+
+_LOG = (
+    "class RunLog:\n    def __init__(self, path):\n        self.path, self.whole = path, False\n\n"
+)
+_MEND = """    def mend(self):
+        \"\"\"Cut off what a kill has left of a line, before the first append.\"\"\"
+        if not self.whole and os.path.exists(self.path):
+            with open(self.path, "r+b") as file:
+                file.truncate(file.read().rfind(b"\\n") + 1)
+        self.whole = True
+
+"""
 _APPEND = """    def append(self, record):
         plain = {}
         for key, value in record.items():
@@ -450,6 +481,7 @@ _APPEND = """    def append(self, record):
             if isinstance(value, float) and not math.isfinite(value):
                 value = None
             plain[key] = value
+        self.mend()
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(plain) + "\\n")
 
@@ -458,21 +490,15 @@ _READ = """    def read(self):
         if not os.path.exists(self.path):
             return []
         with open(self.path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        records = []
-        for number, line in enumerate(lines, 1):
-            try:
-                records.append(json.loads(line))
-            except ValueError:
-                if number < len(lines):
-                    raise
+            *lines, torn = file.read().split("\\n")
+        records = [json.loads(line) for line in lines]
         return records
 """
 _IMPORTS = "import json\nimport math\nimport os\n\n\n"
 
 
-def _log(old="", new="", *, append=_APPEND, init=_LOG, read=_READ):
-    return _IMPORTS + (init + append + read).replace(old, new)
+def _log(old="", new="", *, append=_APPEND, read=_READ):
+    return _IMPORTS + (_LOG + _MEND + append + read).replace(old, new)
 
 
 # --- 53.5 -------------------------------------------------------------------------------
@@ -727,7 +753,8 @@ EXERCISES = {
         minutes=12,
         task="`append` writes one record as one line of JSON that outlives the process: tensors "
         "of one number and NumPy scalars as numbers, NaN and infinities as null. `read` returns "
-        "the records, without a torn last line; a broken line elsewhere raises ValueError.",
+        "the records, without a torn last line, and [] where no file is; a broken line elsewhere "
+        "raises ValueError. A new run may append behind a torn line.",
         stub="class RunLog:\n    def __init__(self, path):\n        self.path = path\n\n"
         '    def append(self, record):\n        """Write one record as one line."""\n        ...\n\n'
         '    def read(self):\n        """Return the records as a list."""\n        ...\n',
@@ -735,7 +762,8 @@ EXERCISES = {
         test=test_run_log,
         hints=(
             "A line is safe when another program can read it. Closing a file flushes it.",
-            "torch.tensor(0.5) and np.float32(0.5) both have .item(); nan != nan.",
+            "torch.tensor(0.5) and np.float32(0.5) both have .item(); nan != nan. What a kill left "
+            "of a line has no line end: leave it out, and cut it off before you append.",
             'In append, last: with open(self.path, "a") as file: file.write(json.dumps(plain) + '
             '"\\n")',
         ),
@@ -801,11 +829,27 @@ EXERCISES = {
             ),
             WrongAnswer(
                 "torn line raises",
-                _log("number < len(lines)", "number <= len(lines)"),
+                _log('*lines, torn = file.read().split("\\n")', "lines = list(file)"),
                 "Leave a broken last line out",
             ),
             WrongAnswer(
-                "broken line hidden", _log("number < len(lines)", "False"), "without a word"
+                "broken line hidden",
+                _log("for line in lines]", 'for line in lines if line.endswith("}")]'),
+                "without a word",
+            ),
+            WrongAnswer(
+                "torn line stays",
+                _log("        self.mend()\n", ""),
+                "cut the file after its last line end",
+            ),
+            WrongAnswer(
+                "line end first",
+                _log(
+                    '                file.truncate(file.read().rfind(b"\\n") + 1)\n',
+                    '                if not file.read().endswith(b"\\n"):\n'
+                    '                    file.write(b"\\n")\n',
+                ),
+                "read gives an error",
             ),
             WrongAnswer(
                 "no file",
@@ -825,7 +869,7 @@ EXERCISES = {
             ),
             WrongAnswer(
                 "no read",
-                _IMPORTS + (_LOG + _APPEND).rstrip() + "\n",
+                _IMPORTS + (_LOG + _MEND + _APPEND).rstrip() + "\n",
                 "methods append and read",
             ),
         ),

@@ -485,7 +485,9 @@ def _load_bad(answer, call, path, case, marker=None):
         )
     changed = not _equal(dict(model.state_dict()), dict(before))
     if changed and caught is None:
-        raise Wrong(f"A file {case} was loaded, and the model is changed. {_WHY.get(case, '')}")
+        raise Wrong(
+            f"A file {case} was loaded, and the model is changed. {_WHY.get(case, '')}".rstrip()
+        )
     if changed:
         raise Wrong(
             f"A file {case} is refused, and yet the model is changed: load_state_dict had copied "
@@ -495,6 +497,7 @@ def _load_bad(answer, call, path, case, marker=None):
 
 
 _WHY = {
+    "with a prefix on one key alone": "Strip a prefix only where all names carry it.",
     "with one flipped bit": "torch.load compares no checksum. zipfile.ZipFile(path).testzip() "
     "names the first damaged part.",
 }

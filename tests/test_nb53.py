@@ -161,7 +161,11 @@ def test_the_log_of_the_exercise_survives_a_kill_in_the_middle(tmp_path):
         file.write('{"step": 100, "lo')
     scope = {}
     exec(nb53.EXERCISES["53.4"].solution, scope)  # noqa: S102 - our own source
-    assert scope["RunLog"](path).read() == [{"step": n, "loss": None} for n in range(100)]
+    log = scope["RunLog"](path)
+    assert log.read() == [{"step": n, "loss": None} for n in range(100)]
+    log.append({"step": 100, "loss": 0.5})  # the next run goes on in the same file
+    log.append({"step": 101, "loss": 0.5})
+    assert [record["step"] for record in scope["RunLog"](path).read()] == list(range(102))
 
 
 # --- TensorBoard -------------------------------------------------------------------------
