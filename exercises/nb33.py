@@ -320,7 +320,7 @@ EXERCISES = {
         "optimizer keeps moments tensors like the parameters.",
         stub="""\
 def bytes_per_rank(parameter_bytes, world_size, method, moments=2):
-    ...
+    return ...
 """,
         answer="bytes_per_rank",
         test=test_bytes_per_rank,
@@ -414,7 +414,7 @@ def bytes_per_rank(parameter_bytes, world_size, method, moments=1):
         "divides by n.",
         stub="""\
 def partial_results(x, w1, b1, w2, b2, n):
-    ...
+    return ...
 """,
         answer="partial_results",
         test=test_partial_results,
@@ -504,7 +504,7 @@ def partial_results(x, w1, b1, w2, b2, n):
         "whenever it can. There may be fewer micro-batches than stages.",
         stub="""\
 def one_f_one_b(rank, stages, micro_batches):
-    ...
+    return ...
 """,
         answer="one_f_one_b",
         test=test_one_f_one_b,
@@ -587,7 +587,7 @@ def one_f_one_b(rank, stages, micro_batches):
         "of the optimizer updates.",
         stub="""\
 def ghosts(model, optimizer):
-    ...
+    return ...
 """,
         answer="ghosts",
         test=test_ghosts,
