@@ -18,55 +18,7 @@ from torch.nn import functional as F
 from helpers.exercises import Choice, Exercise, Number, Wrong, WrongAnswer
 
 PREDICTIONS = {
-    "34.p1": Number(
-        question="10 steps, a checkpoint after every second one. Step 4 is taken, and in the middle "
-        "of its save rank 1 is killed. Later it hangs in step 8. How many steps does rank 0 "
-        "take in all?",
-        unit="steps",
-        notes=(
-            (0, 10, "Fewer than 10 steps cannot be training of 10 steps."),
-            (10, 11, "No step is lost only if its result was saved. Which saves were complete?"),
-            (11, 13, "One of the faults costs two steps: a save that was cut short is no save."),
-            (13, 14, "Right: steps 3 and 4 again, and step 7 again."),
-            (14, 20, "After a fault training goes on after the last complete save, not at 1."),
-            (20, 1e6, "A restart does not begin at step 1: it reads a checkpoint."),
-        ),
-    ),
-    "34.p2": Choice(
-        question="Weights and Adam's moments after step 10, with and without the two faults. How "
-        "many of the tensors differ?",
-        options={
-            "none": "Right: a step is a function of the state and its own number, and both came "
-            "back whole.",
-            "some, in the last bits": "Rounding differs where the order of additions differs. "
-            "Here the same two ranks add the same numbers again.",
-            "all of them": "They would, if the optimizer had begun anew or the batches had come "
-            "in another order.",
-        },
-    ),
-    "34.p3": Choice(
-        question="In step 8 rank 1 sleeps: alive, no error, no answer. What ends the wait?",
-        options={
-            "the agent": "The agent watches whether its processes live. This one lives.",
-            "a timeout on rank 0": "Right: the rank that waits gives up, fails, and so makes the "
-            "agent start all ranks anew.",
-            "nothing": "With the default it takes half an hour on gloo, so it can look like it.",
-        },
-    ),
-    "34.p4": Choice(
-        question="Two machines with one rank each, 32 samples for each rank in a step. The second "
-        "machine vanishes in step 4 and does not come back. The launch allows one or two machines.",
-        options={
-            "the job ends": "It would with --nnodes=2. This launch said 1:2.",
-            "the job waits for a second machine": "It waits a few seconds for latecomers, then "
-            "begins with those that are there.",
-            "it goes on, with 64 samples in a step": "World size is 1 now, and the script gives "
-            "each rank its 32.",
-            "it goes on, with 32 samples in a step": "Right, and nothing says so: half the batch, "
-            "the same learning rate.",
-        },
-    ),
-    "34.p5": Choice(
+    "34.p1": Choice(
         question="Two ranks wrote the checkpoint of step 10, each half of the rows. On how many "
         "ranks can it be read?",
         options={
@@ -78,7 +30,42 @@ PREDICTIONS = {
             "its rows from where they lie.",
         },
     ),
-    "34.p6": Choice(
+    "34.p2": Number(
+        question="10 steps, a checkpoint after every second one. Step 4 is taken, and in the middle "
+        "of its save rank 1 is killed. Later it hangs in step 8. How many steps does rank "
+        "0 complete in all?",
+        unit="steps",
+        notes=(
+            (0, 10, "Fewer than 10 steps cannot be training of 10 steps."),
+            (10, 11, "No step is lost only if its result was saved. Which saves were complete?"),
+            (11, 13, "One of the faults costs two steps: a save that was cut short is no save."),
+            (13, 14, "Right: steps 3 and 4 again, and step 7 again."),
+            (14, 20, "After a fault training goes on after the last complete save, not at 1."),
+            (20, 1e6, "A restart does not begin at step 1: it reads a checkpoint."),
+        ),
+    ),
+    "34.p3": Choice(
+        question="Weights and Adam's moments after step 10, with and without the two faults. How "
+        "many of the tensors differ?",
+        options={
+            "none": "Right: a step is a function of the state and its own number, and both came "
+            "back whole.",
+            "some, in the last bits": "Rounding differs where the order of additions differs. "
+            "Here the same two ranks add the same numbers again.",
+            "all of them": "They would, if the optimizer had begun anew or the batches had come "
+            "in another order.",
+        },
+    ),
+    "34.p4": Choice(
+        question="In step 8 rank 1 sleeps: alive, no error, no answer. What ends the wait?",
+        options={
+            "the agent": "The agent watches whether its processes live. This one lives.",
+            "a timeout on rank 0": "Right: the rank that waits gives up, fails, and so makes the "
+            "agent start all ranks anew.",
+            "nothing": "With the default it takes half an hour on gloo, so it can look like it.",
+        },
+    ),
+    "34.p5": Choice(
         question="Had both saves gone to one folder, the kill would have left rank 0's file of "
         "step 4, rank 1's file of step 2 and the metadata of step 2. What does loading give?",
         options={
@@ -87,6 +74,19 @@ PREDICTIONS = {
             "step 4": "Rank 1 has not written step 4.",
             "half of each": "Right: rows of two different steps, one of them as the label, and no "
             "error.",
+        },
+    ),
+    "34.p6": Choice(
+        question="Two machines with one rank each, 32 samples for each rank in a step. The second "
+        "machine vanishes in step 4 and does not come back. The launch allows one or two machines.",
+        options={
+            "the job ends": "It would with --nnodes=2. This launch said 1:2.",
+            "the job waits for a second machine": "It waits a few seconds for latecomers, then "
+            "begins with those that are there.",
+            "it goes on, with 64 samples in a step": "World size is 1 now, and the script gives "
+            "each rank its 32.",
+            "it goes on, with 32 samples in a step": "Right, and nothing says so: half the batch, "
+            "the same learning rate.",
         },
     ),
 }
@@ -676,7 +676,11 @@ EXERCISES = {
         task="chunks lists (file, first row, number of rows), in order, without gaps. A reader "
         "owns the rows from start to stop, stop excluded. Return (file, from, to) for each file "
         "that it must open; from and to count within the file.",
-        stub="def reads(chunks, start, stop):\n    ...\n",
+        stub='''\
+def reads(chunks, start, stop):
+    """List the rows that a reader takes from each file."""
+    ...
+''',
         answer="reads",
         test=test_reads,
         hints=(
@@ -743,7 +747,7 @@ EXERCISES = {
         "Return the path of the newest whole one, or None. Whole: .metadata is there, and each "
         "file that it names is long enough for what it says. In storage_data each value has "
         "relative_path, offset and length.",
-        stub='def newest_whole(root):\n    return sorted(root.glob("step-*"))[-1]\n',
+        stub='def newest_whole(root):\n    paths = sorted(root.glob("step-*"))\n    return paths[-1]\n',
         answer="newest_whole",
         test=test_newest_whole,
         hints=(

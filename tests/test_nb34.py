@@ -98,7 +98,7 @@ def test_the_batch_script_asks_for_machines_one_agent_each():
     }  # fmt: skip
     assert options["ntasks-per-node"] == "1"
     assert int(options["nodes"]) >= 2
-    assert re.fullmatch(r"\d\d:\d\d:\d\d", options["time"])
+    assert int(options["time"]) > 0  # minutes
     assert options["open-mode"] == "append"  # else a requeued job overwrites its own log
 
 

@@ -3,22 +3,14 @@
 Notebook 34 starts it as: recover_read.py CHECKPOINT NEW_CHECKPOINT
 """
 
-import hashlib
 import sys
 
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from ranks import join_group
-from recover_train import build, load, state_of, train_step
+from recover_train import build, digest, load, state_of, train_step
 
 from helpers.launch import finish, report
-
-
-def digest(model):
-    """Return one number for every bit of the model: all ranks hand in their rows."""
-    parts = [p.detach().full_tensor().cpu().numpy().tobytes() for p in model.parameters()]
-    return hashlib.sha256(b"".join(parts)).hexdigest()
-
 
 device = join_group()
 model, optimizer = build(device)

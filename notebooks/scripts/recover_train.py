@@ -3,6 +3,7 @@
 Notebook 34 starts it as: recover_train.py FOLDER [kill=4] [hang=8] [lose=4]
 """
 
+import hashlib
 import os
 import signal
 import sys
@@ -50,6 +51,12 @@ def newest(folder):
     """Return the checkpoint with the highest step among those that were completed, or None."""
     whole = [metadata.parent for metadata in folder.glob("step-*/.metadata")]
     return max(whole, key=lambda path: int(path.name[5:]), default=None)
+
+
+def digest(model):
+    """Return one number for every bit of the model: all ranks hand in their rows."""
+    parts = [p.detach().full_tensor().cpu().numpy().tobytes() for p in model.parameters()]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def train_step(model, optimizer, step, device):
@@ -107,4 +114,7 @@ if __name__ == "__main__":
             planner = DyingPlanner() if strikes("kill", step) else None
             state = state_of(model, optimizer, step)
             dcp.save(state, checkpoint_id=folder / f"step-{step}", planner=planner)
-    finish(model)
+    other, other_optimizer = build(device)
+    load(newest(folder), other, other_optimizer)
+    report(written=digest(model), read=digest(other))
+    finish(model, other)
