@@ -17,14 +17,14 @@ PREDICTIONS = {
         unit="%",
         notes=(
             (0, 1, "This model is small, but it is not that small."),
-            (1, 15, "Right: the rest is HTTP, JSON, validation and two changes of thread."),
-            (15, 50, "It is less: two thousandths of a second are long for so small a model."),
+            (1, 25, "Right: the rest is HTTP, JSON, validation and two changes of thread."),
+            (25, 50, "It is less: two thousandths of a second are long for so small a model."),
             (50, 101, "That is so for a large model. This one has 9,866 numbers."),
             (101, float("inf"), "A part of the time is at most 100 % of it."),
         ),
     ),
     "63.p2": Number(
-        question="The server freezes for 1 s. A client sends for 4 s, the next request when the "
+        question="The server freezes for 1 s. A client sends for 3 s, the next request when the "
         "last one is answered. What 99th percentile does it report?",
         unit="s",
         notes=(
@@ -35,10 +35,10 @@ PREDICTIONS = {
         ),
     ),
     "63.p3": Choice(
-        question="8 requests per second, and a run of the model takes 50 ms. A window of 100 ms "
+        question="6 requests per second, and a run of the model takes 50 ms. A window of 100 ms "
         "lets more rows join a batch. What becomes of the median latency?",
         options={
-            "lower": "Batches help where requests wait for the model. At 8 per second it idles.",
+            "lower": "Batches help where requests wait for the model. At 6 per second it idles.",
             "the same": "The first row of each batch now waits until its window closes.",
             "higher by about the window": "Right: the model was idle, and now it waits first.",
         },
