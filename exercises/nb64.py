@@ -299,7 +299,7 @@ def _look_at_answers(answer, call, bright, given):
         )
     dark = bright.clone()
     dark[2] = 0
-    if not torch.allclose(call(answer, dark, *given)[2], given[2], atol=1e-4):
+    if not torch.allclose(call(answer, dark, *given)[2].float(), given[2], atol=1e-4):
         raise Wrong(
             "A row of zeros must answer the bias. Here it is 0 / 0: keep its scale above 0, with "
             "clamp(min=...)."
@@ -314,6 +314,8 @@ def test_images_needed(answer, call):
         got = call(answer, rate)
         if not _is_number(got):
             raise Wrong(f"Return a number of images, got {_kind(got)}.")
+        if not math.isfinite(got):
+            raise Wrong(f"rate {rate}: got {got}. Some number of images is always enough.")
         exact = math.log(0.05) / math.log(1 - rate)
         needed = math.ceil(exact)
         if got == needed:
@@ -321,9 +323,8 @@ def test_images_needed(answer, call):
         told = f"rate {rate}: {needed} images, got {got:g}."
         if got in (math.ceil(3 / rate), math.floor(3 / rate), round(3 / rate)):
             raise Wrong(f"{told} 3 / rate is a rule of thumb for small rates. Use logarithms.")
-        if abs(got * math.log(1 - rate) - math.log(0.95)) < 1 + abs(math.log(1 - rate)) and (
-            got < 0.2 * needed
-        ):
+        other = math.log(0.95) / math.log(1 - rate)
+        if got in (math.ceil(other), math.floor(other)):
             raise Wrong(f"{told} At most 0.05 of such tests may show no change, not 0.95.")
         if got != int(got):
             raise Wrong(f"{told} There are no fractions of images: round up.")
@@ -614,6 +615,7 @@ EXERCISES = {
                 _IMAGES + "    return math.ceil(math.log(0.01) / math.log(1 - rate))\n",
                 "Fewer are enough",
             ),
+            WrongAnswer("infinity", _IMAGES + "    return math.inf\n", "is always enough"),
             WrongAnswer("nothing", _IMAGES + "    math.log(rate)\n", "got None"),
         ),
     ),
