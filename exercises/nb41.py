@@ -1,5 +1,6 @@
 """Ask and check what 41_account_for_memory teaches."""
 
+import functools
 import itertools
 import random
 from dataclasses import replace
@@ -393,6 +394,7 @@ def test_peak_of_layers(answer, call):
             )
 
 
+@functools.cache
 def _layers_peak(layers, batch):
     from helpers import sizing
 

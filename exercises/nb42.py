@@ -348,17 +348,22 @@ def _run(answer, call, batches, scale):
         with torch.enable_grad():
             got = call(answer, model, optimizer, scaler, batches, may_change=(0, 1, 2))
     except (AssertionError, RuntimeError) as error:
-        raise Wrong(_why_refused(str(error))) from None
+        raise Wrong(_why_refused(str(error), scaler.calls)) from None
     finally:
         handle.remove()
     return got, expected, model, twin, scaler, seen
 
 
-def _why_refused(text):
+def _why_refused(text, calls):
     if "since the last update" in text:
         return (
             "The scaler refuses a second step without an update() between them: without it the "
             "scale never recovers from an overflow. Call update() once after each step."
+        )
+    if ("inf checks" in text or "after step" in text) and "step" not in calls:
+        return (
+            "update() came, and no scaler.step() before it. optimizer.step() applies gradients "
+            "that are as many times too large as the scale: step through the scaler."
         )
     if "inf checks" in text or "after step" in text:
         return "update() ran before step(): it has to know first whether that step was skipped."
@@ -438,6 +443,7 @@ def _about_overflow(run, scale):
 _T, _F = True, False
 _DEVICES = (
     (("cuda", (7, 5), _F), (torch.float16, _T), "A T4 has units for float16 and none for bfloat16"),
+    (("cuda", (7, 5), _T), (torch.float16, _T), "What the CPU has is no help to a T4"),
     (("cuda", (7, 0), _F), (torch.float16, _T), "A V100 has units for float16 and none for bfloat16"),
     (("cuda", (8, 0), _F), (torch.bfloat16, _F), "An A100, 8.0, is the first with bfloat16 units"),
     (("cuda", (9, 0), _T), (torch.bfloat16, _F), "An H100 has bfloat16 units"),
@@ -454,6 +460,8 @@ def test_choose(answer, call):
         got = call(answer, device, capability, cpu_bfloat16)
         if not isinstance(got, tuple) or len(got) != 2:
             raise Wrong(f"{asked}: return a dtype and True or False, got {_kind(got)}")
+        if not isinstance(got[0], torch.dtype):
+            raise Wrong(f"{asked}: return a dtype such as torch.float16, got {got[0]!r}.")
         if got[0] != truth[0]:
             raise Wrong(f"{asked}: {truth[0]}, got {got[0]}. {why}.")
         if got[1] is not truth[1]:
@@ -765,10 +773,13 @@ EXERCISES = {
         wrong=(
             WrongAnswer(
                 "optimizer.step",
-                _epoch(_BACK, "optimizer.step()", "scaler.update()", _LOG).replace(
-                    "scaler.update()", "pass"
-                ),
-                "as many times too large",
+                _epoch(_BACK, "optimizer.step()", _LOG),
+                "took no step",
+            ),
+            WrongAnswer(
+                "optimizer.step, then update",
+                _epoch(_BACK, "optimizer.step()", "scaler.update()", _LOG),
+                "step through the scaler",
             ),
             WrongAnswer(
                 "a new scaler",
@@ -852,8 +863,8 @@ EXERCISES = {
         minutes=5,
         task="Write `choose(device, capability, cpu_has_bfloat16)`: the dtype for autocast and "
         'whether it needs a scaler, as a tuple. Devices are `"cuda"` with a capability such as '
-        '`(7, 5)`, and `"cpu"` with None. bfloat16 where the hardware has it, else float16 where '
-        "it has that (CUDA from 7.0), else float32.",
+        '`(7, 5)`, and `"cpu"` with None. bfloat16 where the hardware has units for it, else '
+        "float16 where it has those (CUDA from 7.0), else float32.",
         stub="def choose(device, capability, cpu_has_bfloat16):\n"
         '    """Return the dtype for autocast, and whether it needs a scaler."""\n    ...\n',
         answer="choose",
@@ -906,6 +917,20 @@ EXERCISES = {
                     "return torch.float16, True",
                 ),
                 "A GTX 1080 has units for neither",
+            ),
+            WrongAnswer(
+                "names of dtypes",
+                _choose('return ("float16", True) if device == "cuda" else ("float32", False)'),
+                "a dtype such as torch.float16",
+            ),
+            WrongAnswer(
+                "the CPU asked for a card",
+                _choose(
+                    "if cpu_has_bfloat16:",
+                    "    return torch.bfloat16, False",
+                    'return (torch.float16, True) if device == "cuda" else (torch.float32, False)',
+                ),
+                "no help to a T4",
             ),
             WrongAnswer(
                 "any CPU",

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
 from helpers.exercises import Choice, Exercise, Number, Wrong, WrongAnswer
 from helpers.memory import track_memory
@@ -90,7 +90,7 @@ def _kind(value):
 
 # --- 43.1 -------------------------------------------------------------------------------
 
-_KINDS = ("plain", "reentrant", "detached", "frozen", "closed", "checkpointed")
+_KINDS = ("plain", "reentrant", "detached", "frozen", "closed", "checkpointed", "in training")
 
 
 class _Branches(nn.Module):
@@ -109,8 +109,8 @@ class _Branches(nn.Module):
     def forward(self, x):
         total = x.new_zeros(len(x), 3)
         for layer, kind in zip(self.layers, self.kinds, strict=True):
-            if kind in ("reentrant", "checkpointed"):
-                h = checkpoint(layer, x, use_reentrant=kind == "reentrant")
+            if kind in ("reentrant", "checkpointed") or (kind == "in training" and self.training):
+                h = checkpoint(layer, x, use_reentrant=kind != "checkpointed")
             else:
                 h = layer(x)
             total = total + (
@@ -183,7 +183,7 @@ def _look_at_listed(got, model):
         (name, model.kinds[int(name.split(".")[1])] if name.startswith("layers") else "plain")
         for name, _ in model.named_parameters()
     ]
-    cut = ("reentrant", "detached", "frozen")
+    cut = ("reentrant", "detached", "frozen", "in training")
     for name, kind in named:
         if name in got and kind == "closed":
             raise Wrong(
@@ -200,6 +200,11 @@ def _look_at_listed(got, model):
             f"{missing[0][0]} is frozen and gets no gradient: report what you find. Whether it was "
             "a decision, the reader of the list knows."
         )
+    if all(kind == "in training" for _, kind in missing):
+        raise Wrong(
+            f"{missing[0][0]} gets no gradient when the model trains, and your run found one. Many "
+            "models checkpoint in train() only: run in the mode in which the model came."
+        )
     name = next(name for name, kind in missing if kind != "frozen")
     raise Wrong(
         f"{name} gets no gradient and is not in your list. Its requires_grad says True, and the "
@@ -212,6 +217,10 @@ def _look_at_listed(got, model):
 
 def _divisors(blocks):
     return [k for k in range(1, blocks + 1) if blocks % k == 0]
+
+
+def _nearest(blocks, root):
+    return min(_divisors(blocks), key=lambda k: abs(k - root))
 
 
 def _bytes_at(k, blocks, inside, border):
@@ -271,6 +280,8 @@ def _look_at_segments(k, blocks, inside, border):
     case = f"For blocks={blocks}, inside={inside}, border={border}"
     if isinstance(k, bool) or not isinstance(k, int | float | np.integer | np.floating):
         raise Wrong(f"{case}: return a number of segments, an int, got {_kind(k)}.")
+    if k in _divisors(blocks) and not isinstance(k, int | np.integer):
+        raise Wrong(f"{case}: return the number as an int, got {k!r}.")
     if not isinstance(k, int | np.integer) or k < 1 or blocks % k:
         raise Wrong(
             f"{case}: {k} segments of equal length do not exist. Compare the divisors of "
@@ -288,7 +299,12 @@ def _look_at_segments(k, blocks, inside, border):
         )
     elif k == blocks:
         why = "That keeps a border for every block: too many where a block holds little inside."
-    elif abs(k - blocks**0.5) <= abs(best - blocks**0.5):
+    elif k == _nearest(blocks, (blocks * inside / border) ** 0.5):
+        why = (
+            "The divisor that is nearest to √(blocks · inside / border) need not be the best one: "
+            "compare the sums of all."
+        )
+    elif k == _nearest(blocks, blocks**0.5):
         why = "The root of the number of blocks is right only where inside equals border."
     raise Wrong(f"{case}: {k} segments need {mine:g}, {best} need {lowest:g}. {why}")
 
@@ -417,17 +433,40 @@ def test_run(answer, call):
         x = torch.randn(8, size)
         seed = int(np.random.randint(1_000_000))
         plain, mine = copy.deepcopy(block), copy.deepcopy(block)
-        for _ in range(2):
-            torch.manual_seed(seed)
-            expected = plain(x)
-            expected.pow(2).sum().backward()
-            torch.manual_seed(seed)
-            got = call(answer, mine, x)
-            _look_at_output(got, expected)
-            torch.rand(3)  # the generator moves on between the two passes
-            _backward(got)
-            _look_at_block(mine, plain)
+        try:
+            _look_at_passes(answer, call, (mine, plain), x, seed)
+        except Wrong as fault:
+            raise _cause(fault, answer, call, block, x, seed) from None
         _look_at_saving(answer, call, block, x)
+
+
+def _look_at_passes(answer, call, blocks, x, seed):
+    mine, plain = blocks
+    for _ in range(2):
+        torch.manual_seed(seed)
+        expected = plain(x)
+        expected.pow(2).sum().backward()
+        torch.manual_seed(seed)
+        got = call(answer, mine, x)
+        _look_at_output(got, expected)
+        torch.rand(3)  # the generator moves on between the two passes
+        _backward(got)
+        _look_at_block(mine, plain)
+
+
+def _cause(fault, answer, call, block, x, seed):
+    """Return the fault, or what it comes from: an exception that skips lines after a yield."""
+    blocks = copy.deepcopy(block), copy.deepcopy(block)
+    with set_checkpoint_early_stop(False):
+        try:
+            _look_at_passes(answer, call, blocks, x, seed)
+        except Wrong:
+            return fault
+    return Wrong(
+        "What you put back is right, and it never runs: recomputation ends early, by an exception "
+        "inside your context, so no line after a bare yield is reached. Write try: yield, and put "
+        "everything back in finally:."
+    )
 
 
 def _look_at_output(got, expected):
@@ -673,6 +712,12 @@ EXERCISES = {
                 "report what you find",
             ),
             _wrong(
+                "in eval",
+                _LISTED.replace("    loss_fn", "    twin.eval()\n    loss_fn")
+                + "    return [n for n, p in twin.named_parameters() if p.grad is None]\n",
+                "in train() only",
+            ),
+            _wrong(
                 "weights compared",
                 "def without_gradient(model, loss_fn, x):\n"
                 "    before = [p.detach().clone() for p in model.parameters()]\n"
@@ -750,12 +795,18 @@ EXERCISES = {
                 _BEST + _DIVIDE + "    return min(divisors, key=lambda k: abs(k - blocks**0.5))\n",
                 "only where inside equals border",
             ),
+            WrongAnswer(
+                "nearest to the root",
+                _BEST + _DIVIDE + "    root = (blocks * inside / border) ** 0.5\n"
+                "    return min(divisors, key=lambda k: abs(k - root))\n",
+                "need not be the best one",
+            ),
             WrongAnswer("every block", _BEST + "    return blocks\n", "a border for every block"),
             WrongAnswer("one segment", _BEST + "    return 1\n", "needs everything at once"),
             WrongAnswer(
                 "not rounded",
                 _BEST + "    return (blocks * inside / border) ** 0.5\n",
-                "do not exist",
+                "as an int",
             ),
             WrongAnswer(
                 "no divisor",
