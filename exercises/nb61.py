@@ -27,10 +27,14 @@ PREDICTIONS = {
         unit="times",
         notes=(
             (0, 10, "You pictured a parser. A C++ compiler ran, and large headers went with it."),
-            (10, 100, "More: a compiler was loaded, C++ was written, built and loaded again."),
-            (100, 1000, "More, unless the cache on the disk was warm: it is fresh here."),
+            (10, 100, "A compiler was loaded, and C++ was written, built and loaded again."),
+            (
+                100,
+                1000,
+                "Seconds of compiling stand beside one pass over memory.",
+            ),
             (1000, 1e5, "You know what a compiler costs beside one pass over memory."),
-            (1e5, 1e12, "It is less: a later call still reads and writes all numbers."),
+            (1e5, 1e12, "A later call still reads and writes all numbers, which takes its time."),
         ),
     ),
     "61.p3": Choice(
@@ -409,7 +413,7 @@ EXERCISES = {
         ),
     ),
     "61.2": Exercise(
-        title="Turn two graphs into one",
+        title="Turn several graphs into one",
         minutes=8,
         task="`rescale` divides x by its largest size where that is above 1, and cuts off what is "
         "below zero. Compiled, it falls into several graphs. Repair it: one graph, the same "
