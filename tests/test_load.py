@@ -1,6 +1,7 @@
 """The load client: what it counts as a latency, and that it does not wait for the server."""
 
 import contextlib
+import gc
 import http.server
 import json
 import math
@@ -73,6 +74,19 @@ def test_closed_loop_sends_the_next_one_after_the_answer():
     assert found.lateness < 0.01
     assert 1 <= len(timed.requests) <= 4
     assert found.requests[0].model_seconds == 0.0025
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_collector_rests_during_a_load_and_is_then_as_before(collects):
+    seen = []
+    with serve(lambda number: seen.append(gc.isenabled()) or 200) as url:
+        (gc.enable if collects else gc.disable)()
+        try:
+            load.closed_loop(url, [b"1"], count=1)
+            after = gc.isenabled()
+        finally:
+            gc.enable()
+    assert (seen, after) == ([False], collects)
 
 
 def test_each_end_of_a_request_has_its_name():
