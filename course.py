@@ -29,10 +29,7 @@ COMMANDS = {
     "test": ("deploy test", "run every test and every notebook (more arguments go to pytest)"),
     "test-twice": ("deploy test", "run each cell twice and try every guess; takes numbers: 13 22"),
     "test-browser": ("deploy test", "drive the course in JupyterLab and Chromium"),
-    "check": (
-        "deploy test",
-        "lint code and notebooks; with --mutate, break them and see who notices",
-    ),
+    "check": ("deploy test", "lint code and notebooks; --mutate breaks them to see who notices"),
     "notebooks": ("deploy test", "execute notebooks and store their outputs, for maintainers"),
     "new": ("test", "lay out a new notebook, for authors"),
     "stamp": ("deploy test", "write another address of the repository everywhere: owner/name"),

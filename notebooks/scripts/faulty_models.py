@@ -1,4 +1,4 @@
-# ruff: noqa: D101, D102, D103, D107
+# ruff: noqa: D101, D103
 """Six models that train on a laptop. Each has one fault that another device would show."""
 
 import torch
