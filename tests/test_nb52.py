@@ -2,6 +2,8 @@
 
 import math
 import warnings
+from contextlib import ExitStack
+from functools import partial
 
 import nbformat
 import pytest
@@ -135,3 +137,35 @@ def test_tasks_stand_in_the_notebook_as_they_stand_in_the_exercises():
     text = "\n".join(c.source for c in nbformat.read(NOTEBOOK, as_version=4).cells)
     for exercise in nb52.EXERCISES.values():
         assert exercise.task in text
+
+
+def doctor():
+    """Return the function of the notebook that examines a model."""
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    (source,) = [cell.source for cell in cells if "def examine" in cell.source]
+    scope = {"torch": torch, "F": F, "ExitStack": ExitStack, "partial": partial}
+    exec(source, scope)  # noqa: S102 - our own source
+    return scope["examine"]
+
+
+class Attending(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.look, self.name = nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.name(self.look(x, x, x)[0].mean(1))
+
+
+def test_the_doctor_examines_attention_and_lists_a_weight_whose_module_is_not_called():
+    rows = doctor()(Attending(), torch.randn(5, 3, 8), torch.arange(5) % 4)
+    assert {row[0] for row in rows} == {"name", "look.out_proj"}
+    assert all(row[-1] for row in rows)
+
+
+def test_the_doctor_refuses_a_model_whose_gradients_it_would_erase():
+    model, x, y = small(), torch.randn(5, 8), torch.arange(5) % 4
+    F.cross_entropy(model(x), y).backward()
+    with pytest.raises(AssertionError, match="between two steps"):
+        doctor()(model, x, y)
+    assert model[0].weight.grad is not None
