@@ -879,6 +879,15 @@ EXERCISES = {
                 "default", _RUN + "        yield\n" + _CALL, "updated the running statistics again"
             ),
             _wrong(
+                "put back without finally",
+                _RUN + "        old = [buffer.clone() for buffer in block.buffers()]\n"
+                "        calls = block.calls\n        yield\n"
+                "        for buffer, value in zip(block.buffers(), old, strict=True):\n"
+                "            buffer.copy_(value)\n"
+                "        block.calls = calls\n" + _CALL,
+                "everything back in finally",
+            ),
+            _wrong(
                 "eval",
                 "def run(block, x):\n    block.eval()\n"
                 "    return checkpoint(block, x, use_reentrant=False)\n",
