@@ -708,7 +708,7 @@ EXERCISES = {
             WrongAnswer("parts as text", _settings(micro_batches="'8'"), "must divide the batch"),
             WrongAnswer("a number for yes", _settings(autocast=1), "must be True or False"),
         ),
-        limit=20.0,
+        limit=40.0,
     ),
     "45.2": Exercise(
         title="Choose the cheapest that fits",
@@ -861,7 +861,7 @@ EXERCISES = {
             ),
             _wrong_step("no step", _lean(_DIVIDED, autocast=_UNCACHED), "steps 0 times"),
         ),
-        limit=20.0,
+        limit=40.0,
     ),
     "45.4": Exercise(
         title="Step while backward runs",
@@ -953,7 +953,7 @@ EXERCISES = {
                 "Return a function without arguments",
             ),
         ),
-        limit=20.0,
+        limit=40.0,
     ),
     "45.5": Exercise(
         title="Find the wrong head count",
