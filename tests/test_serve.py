@@ -4,7 +4,6 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -241,12 +240,10 @@ def test_a_grace_that_is_too_short_answers_500_or_breaks_off(file):
 
 def test_a_freeze_ends_and_close_ends_even_a_frozen_server(file):
     with serving.start(file) as server:
-        one = load.closed_loop(server.url + "/predict", [GOOD], count=1)
-        threading.Thread(target=server.freeze, args=(0.5,)).start()
-        time.sleep(0.1)
-        two = load.closed_loop(server.url + "/predict", [GOOD], count=1)
-        assert one.statuses == two.statuses == {200: 1}
-        assert two.latency(1) > 0.2
+        events = {0.2: lambda: server.freeze(0.5)}
+        found = load.closed_loop(server.url + "/predict", [GOOD], seconds=1, events=events)
+        assert set(found.statuses) == {200}
+        assert found.latency(1) > 0.3
         psutil.Process(server.process.pid).suspend()
         server.close(wait=0.5)
     assert repr(server) == "Server: ended"
