@@ -11,6 +11,12 @@ from helpers.device_lint import lint_file
 ON_PURPOSE = {
     # teaches what a module does not see
     "15_train_a_first_model.ipynb": {"hidden layers", "left behind"},
+    # teaches what an optimizer does not get
+    "51_steer_the_optimizer.ipynb": {"hidden layers"},
+    # NCCL, the backend of several GPUs, is CUDA's; elsewhere the ranks stay on the CPU
+    "ranks.py": {"one vendor"},
+    # compares a count with the allocator of CUDA, on a machine that has one
+    "gpu_check.py": {"named device", "raises without it"},
     # stands in for a card
     "gpu_setup.py": {"named device"},
     # what notebook 21 lets the lint find

@@ -12,7 +12,7 @@
 # Submit from the folder of the course: sbatch notebooks/scripts/recover_slurm.sh CHECKPOINTS
 set -euo pipefail
 
-host=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+host=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)
 port=$((20000 + SLURM_JOB_ID % 10000))
 export PYTHONPATH=. OMP_NUM_THREADS=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
 
