@@ -1,6 +1,7 @@
 """Ask and check what 64_shrink_a_model teaches."""
 
 import math
+from numbers import Real
 
 import torch
 
@@ -71,7 +72,7 @@ def _kind(value):
 
 
 def _is_number(value):
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 # --- 64.1 -------------------------------------------------------------------------------
@@ -267,13 +268,14 @@ def test_int8_linear(answer, call):
     bright = x.clone()
     bright[-1] *= 1000
     beside = call(answer, bright, *given)
-    if not torch.equal(beside[:5], got[:5]):
+    if not torch.allclose(beside[:5], got[:5], rtol=1e-4, atol=1e-4):
         raise Wrong(
             "Row 5 became 1,000 times brighter, and the answers to rows 0 to 4 moved. There is "
             "still one scale for all: each row needs its own."
         )
     order = torch.tensor([3, 5, 0, 4, 1, 2])
-    if not torch.equal(call(answer, bright[order], *given), beside[order]):
+    moved = call(answer, bright[order], *given)
+    if not torch.allclose(moved, beside[order], rtol=1e-4, atol=1e-4):
         raise Wrong(
             "The same rows in another order get other answers. Whose scale is it? Each row needs "
             "its own."
