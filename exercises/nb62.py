@@ -52,9 +52,9 @@ PREDICTIONS = {
     "62.p5": Choice(
         question="One image, one thread. Which of these takes longest for an answer?",
         options={
-            "the model in Python": "It runs four operations, and little else.",
-            "the exported program": "Right: an interpreter written in Python runs its graph, after "
-            "a test of the input.",
+            "the model in Python": "It calls its five layers, and does little else.",
+            "the exported program": "Right: it tests its input, then calls the operations of its "
+            "graph one by one, all in Python.",
             "TorchScript": "Its interpreter is written in C++.",
             "ONNX Runtime": "It is there for this: no autograd, no dispatcher, fused operations.",
         },
@@ -376,7 +376,10 @@ def _look_at_probabilities(got, pixels, model):
         raise Wrong("These are logits, scaled as they should be: return probabilities.")
     sums = got.sum(1)
     if not torch.allclose(sums, torch.ones(7), atol=1e-4):
-        raise Wrong(f"Rows must sum to 1: the first one sums to {sums[0]:.2f}. Which dimension?")
+        raise Wrong(
+            f"Rows must sum to 1: the first one sums to {sums[0]:.2f}. Is there a softmax, over the "
+            "classes?"
+        )
     logits = {
         "The file accepts pixels and does not scale them: divide inside.": pixels.float(),
         "All pixels became 0 or 1: // cuts the fraction off.": (pixels // 16).float(),

@@ -45,6 +45,12 @@ def test_weights_answer_with_the_code_that_the_script_holds(tmp_path):
     torch.testing.assert_close(torch.tensor(found["answers"]), model(images), rtol=1e-4, atol=1e-4)
 
 
+def test_dropout_at_the_end_of_a_file_keeps_dropping():
+    model, x = nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.5)).train(), torch.rand(2, 4)
+    session = onnx_export.open_session(onnx_export.to_onnx(model, x))
+    assert not torch.equal(onnx_export.answer(session, x), onnx_export.answer(session, x))
+
+
 def test_dropout_stays_in_a_file_and_the_optimizer_of_the_runtime_removes_it():
     import onnx
     import onnxruntime
