@@ -20,8 +20,7 @@ PREDICTIONS = {
         question="Rank r builds its model from seed r and wraps it. How many different models "
         "are there now?",
         options={
-            "two, each its own": "Only gradients travel in training. The constructor is another "
-            "matter.",
+            "two, each its own": "In training gradients travel. The constructor is another matter.",
             "one, their average": "Weights are averaged nowhere, neither here nor later.",
             "one, rank 0's": "Right: construction sends rank 0's parameters and buffers to all.",
             "an error": "Nothing compares the seeds, and nothing needs to.",
@@ -107,9 +106,10 @@ def _index_list(got, n):
 
 
 def test_rank_indices(answer, call):
-    for _ in range(4):
+    for even in (False, True, False, False):
         world_size = int(np.random.randint(2, 6))
-        n = int(world_size * np.random.randint(5, 9) + np.random.randint(1, world_size))
+        rest = 0 if even else np.random.randint(1, world_size)
+        n = int(world_size * np.random.randint(5, 9) + rest)
         seed = int(np.random.randint(100))
         _look_at_epoch(
             [_index_list(call(answer, n, world_size, r, 0, seed), n) for r in range(world_size)], n
@@ -319,6 +319,10 @@ def _ulp(t):
     t.view(-1)[0] = torch.nextafter(t.view(-1)[0], torch.tensor(math.inf))
 
 
+def _spoil(t):
+    t.view(-1)[1] = math.nan
+
+
 def _swap(t):
     t.view(-1)[:2] = torch.tensor([-0.5, 0.5])
 
@@ -353,6 +357,10 @@ _CHANGES = (
     ("1.num_batches_tracked", 1, lambda t: t.add_(1), "A whole number differs, the counter "
      "num_batches_tracked. Look at every entry, floats or not."),
     ("2.weight", -1, _ulp, "Only the last rank differs. Compare every rank with rank 0."),
+    ("0.weight", 1, _spoil, "Rank 1 has nan where rank 0 has a number. Two nan agree, one alone "
+     "does not: ask that both are nan."),
+    ("0.weight", 0, _spoil, "Rank 0 has nan where the others have numbers. Two nan agree, one alone "
+     "does not: ask that both are nan."),
 )  # fmt: skip
 
 
@@ -632,6 +640,17 @@ def rank_indices(n, world_size, rank, epoch, seed):
     generator = torch.Generator().manual_seed(seed + epoch)
     order = torch.randperm(n, generator=generator).tolist()
     order += order[: -n % world_size + world_size]
+    return order[rank::world_size]
+""",
+                says="repeats make the parts equal",
+            ),
+            WrongAnswer(
+                name="a round more where nothing is left over",
+                source="""\
+def rank_indices(n, world_size, rank, epoch, seed):
+    generator = torch.Generator().manual_seed(seed + epoch)
+    order = torch.randperm(n, generator=generator).tolist()
+    order += order[: world_size - n % world_size]
     return order[rank::world_size]
 """,
                 says="repeats make the parts equal",
@@ -966,6 +985,29 @@ def first_disagreement(states):
             return name
 """,
                 says="torch.equal says no",
+            ),
+            WrongAnswer(
+                name="one nan is enough",
+                source="""\
+def first_disagreement(states):
+    for name, first in states[0].items():
+        for state in states[1:]:
+            other = state[name]
+            if ((first != other) & ~(first.isnan() | other.isnan())).any():
+                return name
+""",
+                says="Rank 1 has nan where rank 0 has a number",
+            ),
+            WrongAnswer(
+                name="asks only rank 0 for nan",
+                source="""\
+def first_disagreement(states):
+    for name, first in states[0].items():
+        for state in states[1:]:
+            if not ((first == state[name]) | first.isnan()).all():
+                return name
+""",
+                says="Rank 0 has nan where the others have numbers",
             ),
             WrongAnswer(
                 name="ranks outside, names inside",
