@@ -18,7 +18,7 @@ PREDICTIONS = {
         notes=(
             (0, 1, "This model is small, but it is not that small."),
             (1, 25, "Right: the rest is HTTP, JSON, validation and two changes of thread."),
-            (25, 50, "It is less: two thousandths of a second are long for so small a model."),
+            (25, 50, "It is less: a thousandth of a second is long for so small a model."),
             (50, 101, "That is so for a large model. This one has 9,866 numbers."),
             (101, float("inf"), "A part of the time is at most 100 % of it."),
         ),
@@ -422,6 +422,9 @@ def test_parse(answer, call):
             raise Wrong(
                 f"A good body must give the list of its 64 numbers, unchanged, got {_brief(got)}"
             )
+        full = json.dumps({"pixels": pixels}).encode().ljust(_LIMIT)
+        if _parse(answer, call, "a body of 4,096 bytes", full) != pixels:
+            raise Wrong("A good body of exactly 4,096 bytes was refused: 413 is for more.")
         got = _parse(answer, call, "a long body", b" " * _LIMIT + json.dumps(pixels).encode())
         if not _is_refusal(got) or got[0] != 413:
             raise Wrong("A body above 4,096 bytes gets 413. Ask for its length before you parse.")
@@ -798,6 +801,7 @@ EXERCISES = {
                 "would get 500",
             ),
             WrongAnswer("no limit", _parsed(("> 4096", "> 4096000")), "above 4,096 bytes"),
+            WrongAnswer("limit too early", _parsed(("> 4096", ">= 4096")), "413 is for more"),
             WrongAnswer("too strict", _parsed(("(int, float)", "float")), "Whole numbers"),
             WrongAnswer("500", _parsed(("422", "500")), "would blame the server"),
             WrongAnswer(

@@ -159,7 +159,7 @@ def start(model: str | Path, *, wait: float = 60.0, **options: float) -> Server:
         raise FileNotFoundError(f"model must be an ONNX file, got {str(model)!r}; export one first")
     command = [sys.executable, str(SCRIPT), str(model), "--until-input-ends"]
     for name, value in options.items():
-        command += ["--" + name.replace("_", "-"), f"{value:g}"]
+        command += ["--" + name.replace("_", "-"), f"{value:.15g}"]
     said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - `close` closes it
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True)
