@@ -7,18 +7,16 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlencode
 
-from helpers import plotting
+from helpers import _child, plotting
 from helpers.plotting import Chart
 
 _SERVER = Path(__file__).with_name("_serve_board.py")
@@ -98,22 +96,10 @@ class Board:
 
     def close(self) -> None:
         """End its process; a second call does nothing."""
-        assert self.process.stdin
-        assert self.process.stdout
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()  # it waits for this
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(10)
-        self.process.stdout.close()
+        _child.close(self.process, 10)
 
     def _get(self, path: str) -> Any:
-        # Without the system's proxy, which could not reach this machine.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(self.url + path, timeout=10) as answer:
-            return json.load(answer)
+        return json.loads(_child.get(self.url + path, timeout=10))
 
     def __repr__(self) -> str:
         return f"TensorBoard: {self.url}" if self.running else "TensorBoard: closed"
@@ -163,33 +149,17 @@ def start(folder: str | Path, *, points: int = 1000, wait: float = 60.0) -> Boar
         _running.pop(place).close()
     command = [sys.executable, "-P", str(_SERVER), str(place), str(points)]
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True
-        )
-        url = _first_line(process, wait)
+        process = _child.start(command, said)
+        url = _child.first_line(process, wait)
         board = Board(url.rstrip("/") + "/", process)
         if not url:
             process.kill()
             board.close()
-            raise RuntimeError(f"TensorBoard must answer within {wait:g} s: {_last_line(said)}")
+            raise RuntimeError(
+                f"TensorBoard must answer within {wait:g} s: {_child.last_line(said)}"
+            )
     _running[place] = board
     return board
-
-
-def _first_line(process: subprocess.Popen[str], wait: float) -> str:
-    """Return the first line that a process writes; empty if it ends or takes too long."""
-    lines: list[str] = []
-    assert process.stdout
-    stdout = process.stdout
-    reader = threading.Thread(target=lambda: lines.append(stdout.readline()), daemon=True)
-    reader.start()
-    reader.join(wait)
-    return lines[0].strip() if lines else ""
-
-
-def _last_line(said: IO[str]) -> str:
-    said.seek(0)
-    return (said.read().strip().splitlines() or ["it said nothing"])[-1]
 
 
 def read_points(folder: str | Path, tag: str = "loss") -> list[tuple[int, float]]:

@@ -10,15 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Self
 
 import psutil
 
+from helpers import _child
 from helpers._paths import ROOT
-from helpers.board import _first_line, _last_line
 
 SCRIPT = ROOT / "notebooks" / "scripts" / "serve.py"
 
@@ -62,10 +61,7 @@ class Server:
         OSError
             If it does not answer within 30 s, or not with a status of 200.
         """
-        # Without the system's proxy, which could not reach this machine.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(self.url + path, timeout=30) as answer:
-            return answer.read().decode()
+        return _child.get(self.url + path, timeout=30)
 
     def freeze(self, seconds: float) -> None:
         """Stop its process for some seconds, as a long pause of the machine would.
@@ -86,7 +82,7 @@ class Server:
     def stop(self) -> None:
         """Ask it to end, by SIGTERM (on Windows by the end of its input); return at once."""
         if os.name == "nt":
-            self._end_input()
+            _child.end_input(self.process)
         elif self.running:
             self.process.send_signal(signal.SIGTERM)
 
@@ -102,20 +98,8 @@ class Server:
         wait : float
             Seconds in which it may answer what it has accepted. Then it is killed.
         """
-        self._end_input()
-        try:
-            self.process.wait(wait)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(10)
-        assert self.process.stdout
-        self.process.stdout.close()
+        _child.close(self.process, wait)
         self._said.close()
-
-    def _end_input(self) -> None:
-        assert self.process.stdin
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()  # it waits for this
 
     def __enter__(self) -> Self:
         return self
@@ -161,17 +145,16 @@ def start(model: str | Path, *, wait: float = 60.0, **options: float) -> Server:
     for name, value in options.items():
         command += ["--" + name.replace("_", "-"), f"{value:.15g}"]
     said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - `close` closes it
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True)
+    process = _child.start(command, said)
     deadline = time.monotonic() + wait
-    line = _first_line(process, wait)
+    line = _child.first_line(process, wait)
     url = f"http://127.0.0.1:{json.loads(line)['port']}" if line else ""
     server = Server(url, process, said)
     try:
         if line and time.monotonic() < deadline:
             server.get("/health")
             return server
-        reason = _last_line(said)
+        reason = _child.last_line(said)
     except OSError as error:
         reason = str(error)
     process.kill()
