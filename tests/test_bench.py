@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from benchmarks import Finding
+from benchmarks import Finding, faults
 from helpers._paths import ROOT
 from tools import bench
 
@@ -91,3 +91,31 @@ def test_an_unknown_name_is_refused(store, capsys):
     with pytest.raises(SystemExit):
         bench.main(["nothing"])
     assert "invalid choice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("attributes", "counted"),
+    [
+        ('tests="7" failures="2" errors="1" skipped="1"', (3, 7)),
+        ('tests="7" failures="0" errors="0" skipped="0"', (7, 7)),
+        ('tests="0"', (0, 0)),
+    ],
+)
+def test_only_what_passed_is_counted_as_passed(tmp_path, attributes, counted):
+    report = f"<testsuites><testsuite {attributes}/></testsuites>"
+    assert faults.count(lambda path: path.write_text(report), tmp_path) == counted
+
+
+def test_a_run_that_wrote_no_report_passed_nothing(tmp_path):
+    (tmp_path / "report.xml").write_text('<testsuite tests="7"/>')  # of an earlier run
+    assert faults.count(lambda path: None, tmp_path) == (0, 0)
+
+
+def test_the_long_ones_run_only_when_named(store, monkeypatch):
+    asked = []
+    monkeypatch.setattr(bench, "run", lambda name: asked.append(name) or {"findings": []})
+    monkeypatch.setattr(bench, "to_markdown", lambda store: "")
+    assert bench.main([]) == 0
+    assert not set(bench.LONG) & set(asked)
+    assert bench.main(list(bench.LONG)) == 0
+    assert asked[-len(bench.LONG) :] == list(bench.LONG)
