@@ -180,13 +180,20 @@ def test_evaluate(answer, call):
     data = [(torch.randn(n, 8), torch.randint(3, (n,))) for n in rows]
     live = []
 
-    def batches(peak):
-        for pair in data:
-            yield pair
-            live.append(peak.live().total)
+    class Stream:
+        def __init__(self, peak):
+            self.peak, self.asked = peak, 0
+
+        def __iter__(self):
+            self.asked += 1
+            if self.asked > 1:
+                raise Wrong("You went through batches twice: it is read once, from a stream.")
+            for pair in data:
+                yield pair
+                live.append(self.peak.live().total)
 
     with torch.enable_grad(), track_memory(model, data) as peak:
-        got = call(answer, model, batches(peak))
+        got = call(answer, model, Stream(peak))
     if isinstance(got, torch.Tensor):
         raise Wrong("Return a float, got a tensor: it may hold a graph. Take .item() of it.")
     if isinstance(got, bool) or not isinstance(got, (int, float)):
@@ -621,6 +628,11 @@ _WRONG = {
         WrongAnswer("first batch", "def evaluate(model, batches):\n"
                     "    x, y = next(iter(batches))\n"
                     "    return torch.nn.functional.cross_entropy(model(x), y).item()\n", "Use every batch"),
+        WrongAnswer("counted first", "def evaluate(model, batches):\n"
+                    "    n, total = sum(len(y) for _, y in batches), 0.0\n"
+                    "    for x, y in batches:\n"
+                    "        total += torch.nn.functional.cross_entropy(model(x), y).item() * len(y)\n"
+                    "    return total / n\n", "twice"),
         _edited("41.2", "scaled twice", "total / count", "total / count / 2", "batch by batch"),
         _returning("41.2", "None", "is a return missing?"),
         _returning("41.2", "[1.0]", "got list"),

@@ -290,8 +290,15 @@ def _menus():
 
 def test_cheapest(answer, call):
     for menu, budget in _menus():
-        got = call(answer, [dict(row) for row in menu], budget)
         fitting = [row for row in menu if row["bytes"] <= budget]
+        try:
+            got = call(answer, [dict(row) for row in menu], budget)
+        except (ValueError, IndexError):
+            if fitting:
+                raise
+            raise Wrong(
+                f"Nothing fits into {budget} bytes, and there is no first of nothing: return None."
+            ) from None
         _look_at_choice(got, menu, budget, fitting)
 
 
@@ -782,6 +789,11 @@ EXERCISES = {
                     + f'\n    return min(fitting or menu, {_KEY})["name"] if menu else None\n'
                 ),
                 "Nothing fits into",
+            ),
+            WrongAnswer(
+                "min of nothing",
+                _cheapest(_FITTING + f'    return min(fitting, {_KEY})["name"]\n'),
+                "no first of nothing",
             ),
             WrongAnswer(
                 "the row",

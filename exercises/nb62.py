@@ -326,7 +326,7 @@ def test_depends_on_batch_mates(answer, call):
         draws.clear()
         got = call(answer, noted(function), x)
         if not isinstance(got, bool):
-            raise Wrong(f"Return True or False, got {_kind(got)}. bool(...) makes one of a tensor.")
+            raise Wrong(f"Return True or False, got {_kind(got)}. bool(...) makes one of it.")
         if depends and not got and len(draws) > 1 and set(draws) == {6}:
             raise Wrong(
                 f"f(x) = {name} must give True. f saw {len(draws)} batches of 6 rows: calling it "
