@@ -54,8 +54,8 @@ def plot_arrows(
     for name, (x, y) in arrows.items():
         if not 0 < math.hypot(x, y) < math.inf:
             raise ValueError(f"{name} must have a finite length above zero, got ({x}, {y})")
-    figure, axes = plotting._new_figure(message)
-    colors, rows = plotting.PALETTES[plotting._theme], []
+    figure, axes = plotting.new_figure(message)
+    colors, rows = plotting.colors(), []
     steepest = max(arrows, key=lambda name: math.atan2(arrows[name][1], arrows[name][0]))
     (first_x, first_y), *_ = arrows.values()
     axes.set(xlabel=xlabel, ylabel=ylabel, aspect="equal", adjustable="datalim")
@@ -67,7 +67,7 @@ def plot_arrows(
         angle = math.degrees(math.atan2(y, x) - math.atan2(first_y, first_x))
         measures = (x, y, math.hypot(x, y), round(angle, 1) + 0.0)  # + 0.0 makes 0 of -0
         rows.append((name, *(f"{value:.3g}" for value in measures)))
-    plotting._caption(figure, caption)
+    plotting.write_caption(figure, caption)
     columns = ("vector", "x", "y", "length", "angle to the first")
     return Chart(figure, message, columns, tuple(rows))
 

@@ -220,8 +220,8 @@ def plot_kept(
     """
     if not logged or not kept:
         raise ValueError("logged and kept must hold at least one point each, got nothing to draw")
-    figure, axes = plotting._new_figure(message)
-    colors, rows, ends = plotting.PALETTES[plotting._theme], [], []
+    figure, axes = plotting.new_figure(message)
+    colors, rows, ends = plotting.colors(), [], []
     series = {"logged": (logged, "baseline", "-"), "kept": (kept, "new", "none")}
     for name, (points, kind, line) in series.items():
         steps, values = zip(*points, strict=True)
@@ -233,5 +233,5 @@ def plot_kept(
     for place, (text, color) in zip((0.9, 0.2), ends, strict=True):
         axes.text(0.98, place, text, color=color, transform=axes.transAxes, ha="right",
                   fontweight="bold")  # fmt: skip
-    plotting._caption(figure, caption)
+    plotting.write_caption(figure, caption)
     return Chart(figure, message, ("points", "number", "largest"), tuple(rows))

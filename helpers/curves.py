@@ -52,8 +52,8 @@ def plot_curves(
     for name, points in series.items():
         if min(points.values()) <= 0:
             raise ValueError(f"values of {name} must be above zero, got {min(points.values())}")
-    figure, axes = plotting._new_figure(message)
-    colors, rows, ends = plotting.PALETTES[plotting._theme], [], []
+    figure, axes = plotting.new_figure(message)
+    colors, rows, ends = plotting.colors(), [], []
     for kind, (name, points) in zip(plotting.MARKERS, series.items(), strict=False):
         sizes = sorted(points)
         values = [points[n] for n in sizes]
@@ -66,6 +66,6 @@ def plot_curves(
     if len(ticks) <= 8:  # few sizes: name them, instead of powers between them
         axes.set_xticks(ticks, [f"{n:,}" for n in ticks])
         axes.set_xticks([], minor=True)
-    plotting._label_ends(axes, max(max(points) for points in series.values()), ends)
-    plotting._caption(figure, caption)
+    plotting.label_ends(axes, max(max(points) for points in series.values()), ends)
+    plotting.write_caption(figure, caption)
     return Chart(figure, message, ("curve", "size", "value"), tuple(rows))

@@ -323,8 +323,8 @@ def plot_throughput(
         above zero.
     """
     workers = _common_workers(rates, appetite)
-    colors = plotting.PALETTES[plotting._theme]
-    figure, axes = plotting._new_figure(message)
+    colors = plotting.colors()
+    figure, axes = plotting.new_figure(message)
     places, ends, rows = range(len(workers)), [], []
     for kind, (name, points) in zip(("memory", "new", "baseline", "gradient"), rates.items(),
                                     strict=False):  # fmt: skip
@@ -338,8 +338,8 @@ def plot_throughput(
     rows.append(("the model", *[f"{appetite:,.0f}"] * len(workers)))
     axes.set(yscale="log", xlabel="workers", ylabel="items per second")
     axes.set_xticks(places, [str(w) for w in workers])
-    plotting._label_ends(axes, len(workers) - 1, ends)
-    plotting._caption(figure, caption)
+    plotting.label_ends(axes, len(workers) - 1, ends)
+    plotting.write_caption(figure, caption)
     return plotting.Chart(figure, message, ("items per second", *map(str, workers)), tuple(rows))
 
 

@@ -422,8 +422,8 @@ def plot_latencies(message: str, loads: Mapping[str, Load], *, caption: str = ""
     """
     if not 1 <= len(loads) <= 2 or not all(load.requests for load in loads.values()):
         raise ValueError("loads must hold one or two loads with requests; draw the rest apart")
-    figure, axes = plotting._new_figure(message)
-    colors, rows = plotting.PALETTES[plotting._theme], []
+    figure, axes = plotting.new_figure(message)
+    colors, rows = plotting.colors(), []
     styles = zip(("baseline", "new"), ("s", "o"), (0.98, 0.02), ("right", "left"), strict=True)
     for (name, load), (kind, mark, x, side) in zip(loads.items(), styles, strict=False):
         answered = [(r.scheduled, r.latency) for r in load.requests if r.finished is not None]
@@ -437,5 +437,5 @@ def plot_latencies(message: str, loads: Mapping[str, Load], *, caption: str = ""
         rows.append((name, f"{len(load.requests):,}", *map(format_time, (load.latency(0.5), late))))
     axes.set(xlabel="request was due after (s)", ylabel="latency (s)", yscale="log")
     axes.margins(y=0.12)
-    plotting._caption(figure, caption)
+    plotting.write_caption(figure, caption)
     return Chart(figure, message, ("load", "requests", "median", "p99"), tuple(rows))

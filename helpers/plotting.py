@@ -141,12 +141,47 @@ def _png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _new_figure(message: str, *, height: float = SIZE[1]) -> tuple[Figure, Axes]:
+def colors() -> dict[str, str]:
+    """Return the colors of the theme in use, by meaning.
+
+    Returns
+    -------
+    dict of str to str
+        Such as ``{"new": "#2A71E4", ...}``; the keys of `MARKERS`, and ink and paper.
+
+    Examples
+    --------
+    >>> sorted(colors()) == sorted(PALETTES["light"])
+    True
+    """
+    return dict(PALETTES[_theme])
+
+
+def new_figure(message: str, *, height: float = SIZE[1]) -> tuple[Figure, Axes]:
+    """Return a figure in the style of the course that pyplot does not know, and its axes.
+
+    Parameters
+    ----------
+    message : str
+        The title, a sentence.
+    height : float
+        In inches; the width is that of all figures.
+
+    Returns
+    -------
+    (matplotlib.figure.Figure, matplotlib.axes.Axes)
+
+    Examples
+    --------
+    >>> figure, axes = new_figure("One thing is said")
+    >>> axes.get_title("left")
+    'One thing is said'
+    """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(_style(PALETTES[_theme])):
+    with mpl.rc_context(_style(colors())):
         figure = Figure(figsize=(SIZE[0], height), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -154,10 +189,25 @@ def _new_figure(message: str, *, height: float = SIZE[1]) -> tuple[Figure, Axes]
     return figure, axes
 
 
-def _caption(figure: Figure, text: str) -> None:
-    """Write how it was measured under the axes."""
+def write_caption(figure: Figure, text: str) -> None:
+    """Write how it was measured under the axes; nothing for an empty text.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Of `new_figure`.
+    text : str
+        Runs, threads, machine.
+
+    Examples
+    --------
+    >>> figure, axes = new_figure("One thing is said")
+    >>> write_caption(figure, "5 runs")
+    >>> figure.get_supxlabel()
+    '5 runs'
+    """
     if text:
-        figure.supxlabel(text, x=0.01, ha="left", fontsize=8.5, color=PALETTES[_theme]["reference"])
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=8.5, color=colors()["reference"])
 
 
 def spread(positions: Sequence[float], gap: float) -> list[float]:
@@ -237,26 +287,26 @@ def plot_costs(
     """
     if not series or not all(series.values()):
         raise ValueError("series must hold at least one curve with one size, got nothing to draw")
-    colors = PALETTES[_theme]
-    figure, axes = _new_figure(message)
+    palette = colors()
+    figure, axes = new_figure(message)
     rows, ends = [], []
     for kind, (name, points) in zip(MARKERS, series.items(), strict=False):
         sizes = sorted(points)
         medians = [points[n].median for n in sizes]
         _line(axes, sizes, [points[n] for n in sizes], kind=kind)
-        ends.append((name, medians[-1], colors[kind]))
+        ends.append((name, medians[-1], palette[kind]))
         rows += [
             (name, f"{n:,}", format_time(points[n].median), format_time(points[n].iqr))
             for n in sizes
         ]
     axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="time (s)")
-    _label_ends(axes, max(max(points) for points in series.values()), ends)
-    _caption(figure, caption)
+    label_ends(axes, max(max(points) for points in series.values()), ends)
+    write_caption(figure, caption)
     return Chart(figure, message, ("call", "size", "median", "IQR"), tuple(rows))
 
 
 def _line(axes: Axes, sizes: Sequence[int], measured: Sequence[Any], *, kind: str) -> None:
-    color = PALETTES[_theme][kind]
+    color = colors()[kind]
     medians = [m.median for m in measured]
     whiskers = [
         [m.median - q for m, q in zip(measured, _quartile(measured, 1), strict=True)],
@@ -279,8 +329,26 @@ def _quartile(measured: Sequence[Any], which: int) -> list[float]:
     return quantiles
 
 
-def _label_ends(axes: Axes, x: float, ends: Sequence[tuple[str, float, str]]) -> None:
-    """Write each name beside the end of its curve, so that no two of them overlap."""
+def label_ends(axes: Axes, x: float, ends: Sequence[tuple[str, float, str]]) -> None:
+    """Write each name beside the end of its curve, so that no two of them overlap.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        With a logarithmic vertical axis whose limits are final.
+    x : float
+        Where the curves end.
+    ends : sequence of (str, float, str)
+        For each curve its name, its last value and its color.
+
+    Examples
+    --------
+    >>> figure, axes = new_figure("Two meet")
+    >>> _ = axes.set(yscale="log", ylim=(1, 10))
+    >>> label_ends(axes, 1.0, [("a", 5.0, "black"), ("b", 5.0, "black")])
+    >>> [text.get_text() for text in axes.texts]
+    ['a', 'b']
+    """
     # A label of 10 pt needs about 6 % of the height of the axes.
     low, high = (math.log10(limit) for limit in axes.get_ylim())
     places = spread([(math.log10(y) - low) / (high - low) for _, y, _ in ends], 0.065)
@@ -324,25 +392,25 @@ def plot_ratios(
     """
     if not speedups:
         raise ValueError("speedups must hold at least one ratio, got nothing to draw")
-    figure, axes = _new_figure(message, height=1.3 + 0.42 * len(speedups))
+    figure, axes = new_figure(message, height=1.3 + 0.42 * len(speedups))
     rows = []
     for y, (name, s) in enumerate(speedups.items()):
         winner = None if s.refusal else new if s.ratio > 1 else baseline
         _ratio_row(axes, y, s, winner=winner, new=new)
         rows.append((name, format_ratio(s.ratio), winner or "no winner"))
-    axes.axvline(1, color=PALETTES[_theme]["reference"], linestyle="--", zorder=0)
+    axes.axvline(1, color=colors()["reference"], linestyle="--", zorder=0)
     axes.set(
         xscale="log", xlabel=f"time of {baseline} / time of {new}", ylim=(len(rows) - 0.5, -0.5)
     )
     axes.set_yticks(range(len(rows)), list(speedups))
     _decade_ticks(axes, speedups.values())
-    _caption(figure, caption)
+    write_caption(figure, caption)
     return Chart(figure, message, ("operation", f"{baseline} / {new}", "faster"), tuple(rows))
 
 
 def _ratio_row(axes: Axes, y: int, s: Any, *, winner: str | None, new: str) -> None:
     kind = "reference" if winner is None else "new" if winner == new else "baseline"
-    color = PALETTES[_theme][kind]
+    color = colors()[kind]
     axes.plot([s.low, s.high], [y, y], color=color, linewidth=3, alpha=0.5, solid_capstyle="butt")
     axes.plot(
         s.ratio, y, marker=MARKERS[kind], color=color, markersize=8,
@@ -394,19 +462,19 @@ def plot_times(message: str, times: Mapping[str, Sequence[float]], *, caption: s
     for name, seconds in times.items():
         if min(seconds) <= 0:
             raise ValueError(f"times of {name} must be above zero, got {min(seconds)}")
-    figure, axes = _new_figure(message, height=1.3 + 0.5 * len(times))
-    colors, rows = PALETTES[_theme], []
+    figure, axes = new_figure(message, height=1.3 + 0.5 * len(times))
+    palette, rows = colors(), []
     for y, (name, seconds) in enumerate(times.items()):
         ordered = sorted(seconds)
         median = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
-        axes.plot(ordered, [y] * len(ordered), "o", color=colors["new"], alpha=0.6, markersize=6)
-        axes.plot([median, median], [y - 0.3, y + 0.3], color=colors["baseline"], linewidth=3)
+        axes.plot(ordered, [y] * len(ordered), "o", color=palette["new"], alpha=0.6, markersize=6)
+        axes.plot([median, median], [y - 0.3, y + 0.3], color=palette["baseline"], linewidth=3)
         shown = (format_time(t) for t in (ordered[0], median, ordered[-1]))
         rows.append((name, str(len(ordered)), *shown))
     axes.set(xscale="log", xlabel="time", ylim=(len(rows) - 0.4, -0.6))
     axes.set_yticks(range(len(rows)), list(times))
     _time_ticks(axes, min(map(min, times.values())), max(map(max, times.values())))
-    _caption(figure, caption)
+    write_caption(figure, caption)
     return Chart(figure, message, ("series", "n", "shortest", "median", "longest"), tuple(rows))
 
 
@@ -459,9 +527,9 @@ def plot_images(message: str, images: Mapping[str, Any]) -> Chart:
     high = max(array.max() for array in arrays.values())
     width = max(array.shape[1] for array in arrays.values())
     heights = [0.3 + SIZE[0] * array.shape[0] / width for array in arrays.values()]
-    figure, axes = _new_figure("", height=0.45 + sum(heights))
+    figure, axes = new_figure("", height=0.45 + sum(heights))
     axes.remove()
-    ink = PALETTES[_theme]["ink"]
+    ink = colors()["ink"]
     figure.suptitle(message, x=0.01, ha="left", fontsize=12, color=ink)
     for place, (name, array) in enumerate(arrays.items()):
         part = figure.add_subplot(len(arrays), 1, place + 1)
@@ -557,7 +625,7 @@ def plot_memory(message: str, objects: Mapping[str, Any], *, limit: int = 64) ->
                 f"to {limit}: draw a small example"
             )
     blocks = _blocks(extents)
-    figure, axes = _new_figure(message, height=1.2 + 0.5 * len(objects))
+    figure, axes = new_figure(message, height=1.2 + 0.5 * len(objects))
     starts = _block_starts(extents, blocks)
     rows = []
     for y, (name, extent) in enumerate(extents.items()):
@@ -595,12 +663,12 @@ def _block_starts(
 def _memory_row(axes: Axes, y: int, start: int, extent: _Extent, *, kind: str) -> None:
     from matplotlib.patches import Rectangle
 
-    colors = PALETTES[_theme]
+    palette = colors()
     for offset in sorted(set(extent.offsets)):
         axes.add_patch(
             Rectangle(
-                (start + offset, y - 0.32), extent.itemsize, 0.64, facecolor=colors[kind],
-                edgecolor=colors["paper"], linewidth=1.5,
+                (start + offset, y - 0.32), extent.itemsize, 0.64, facecolor=palette[kind],
+                edgecolor=palette["paper"], linewidth=1.5,
             )
         )  # fmt: skip
 
@@ -612,7 +680,7 @@ def _write_values(axes: Axes, y: int, start: int, extent: _Extent, thing: Any) -
     values = thing.reshape(-1).tolist()
     for offset, value in dict(zip(extent.offsets, values, strict=True)).items():
         axes.text(start + offset + extent.itemsize / 2, y, _short(value), ha="center", va="center",
-                  fontsize=9, color=PALETTES[_theme]["paper"])  # fmt: skip
+                  fontsize=9, color=colors()["paper"])  # fmt: skip
 
 
 def _short(value: object) -> str:
@@ -653,10 +721,10 @@ def _memory_axes(
     _byte_ticks(axes, starts, extents, blocks)
     for number, start in enumerate(starts):
         axes.text(start, -0.55, f"block {chr(ord('A') + number)}", va="bottom", fontsize=9,
-                  color=PALETTES[_theme]["reference"])  # fmt: skip
+                  color=colors()["reference"])  # fmt: skip
 
 
-_BANDS = {
+BANDS = {
     "parameter": ("reference", ""),
     "optimizer state": ("memory", ""),
     "gradient": ("gradient", "..."),
@@ -691,16 +759,16 @@ def plot_timeline(message: str, timeline: Any, *, caption: str = "") -> Chart:
     """
     if not timeline.total:
         raise ValueError("timeline must hold at least one point, got nothing to draw")
-    figure, axes = _new_figure(message)
-    colors, unit = PALETTES[_theme], 2**20
-    drawn = {name: timeline.by_category[name] for name in _BANDS if any(timeline.by_category[name])}
+    figure, axes = new_figure(message)
+    palette, unit = colors(), 2**20
+    drawn = {name: timeline.by_category[name] for name in BANDS if any(timeline.by_category[name])}
     x, low = timeline.operations, [0.0] * len(timeline)
     for name, column in drawn.items():
-        color, hatch = _BANDS[name]
+        color, hatch = BANDS[name]
         high = [a + b / unit for a, b in zip(low, column, strict=True)]
         axes.fill_between(
-            x, low, high, step="post", label=name, facecolor=colors[color], hatch=hatch,
-            edgecolor=colors["paper"], linewidth=0,
+            x, low, high, step="post", label=name, facecolor=palette[color], hatch=hatch,
+            edgecolor=palette["paper"], linewidth=0,
         )  # fmt: skip
         low = high
     at = timeline.total.index(max(timeline.total))
@@ -711,7 +779,7 @@ def plot_timeline(message: str, timeline: Any, *, caption: str = "") -> Chart:
     )  # fmt: skip
     axes.set(xlabel="operation", ylabel="live tensors (MiB)", ylim=(0, 1.25 * top))
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, reverse=True)
-    _caption(figure, caption)
+    write_caption(figure, caption)
     heads = ("phase", "highest", "largest category")
     return Chart(figure, message, heads, tuple(_phase_rows(timeline)))
 

@@ -130,8 +130,8 @@ def plot_roofline(
     """
     if not works:
         raise ValueError("works must hold at least one operation, got nothing to draw")
-    figure, axes = plotting._new_figure(message)
-    colors = plotting.PALETTES[plotting._theme]
+    figure, axes = plotting.new_figure(message)
+    colors = plotting.colors()
     points = [work.intensity for work in works.values()]
     ends = min(*points, roof.ridge) / 3, max(*points, roof.ridge) * 8
     edge = [min(roof.peak, x * roof.bandwidth) for x in (ends[0], roof.ridge, ends[1])]
@@ -139,7 +139,7 @@ def plot_roofline(
     axes.set(xscale="log", yscale="log", xlim=ends, xlabel="FLOPs per byte", ylabel="FLOP/s")
     _label_points(axes, works, colors)
     note = f"roof: {roof.peak / 1e9:.3g} GFLOP/s, {format_rate(roof.bandwidth)}"
-    plotting._caption(figure, f"{note} · {caption}" if caption else note)
+    plotting.write_caption(figure, f"{note} · {caption}" if caption else note)
     rows = tuple(_row(name, work, roof) for name, work in works.items())
     heads = ("operation", "FLOPs per byte", "time", "least time", "time / least time")
     return plotting.Chart(figure, message, heads, rows)

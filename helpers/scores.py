@@ -131,7 +131,7 @@ def plot_scores(
     """
     if not scores:
         raise ValueError("scores must hold at least one row, got nothing to draw")
-    figure, axes = plotting._new_figure(message, height=1.3 + 0.42 * len(scores))
+    figure, axes = plotting.new_figure(message, height=1.3 + 0.42 * len(scores))
     rows = []
     for y, (name, values) in enumerate(scores.items()):
         found = interval(values)
@@ -140,16 +140,16 @@ def plot_scores(
             (name, str(found.n), *(f"{v:.3g}" for v in (found.mean, found.low, found.high)))
         )
     if reference is not None:
-        color = plotting.PALETTES[plotting._theme]["reference"]
+        color = plotting.colors()["reference"]
         axes.axvline(reference, color=color, linestyle="--", zorder=0)
     axes.set(xlabel=xlabel, ylim=(len(rows) - 0.4, -0.6))
     axes.set_yticks(range(len(rows)), list(scores))
-    plotting._caption(figure, caption)
+    plotting.write_caption(figure, caption)
     return plotting.Chart(figure, message, ("recipe", "n", "mean", "low", "high"), tuple(rows))
 
 
 def _score_row(axes: Axes, y: int, values: Sequence[float], found: Interval) -> None:
-    colors = plotting.PALETTES[plotting._theme]
+    colors = plotting.colors()
     dots = [float(value) for value in values]
     axes.plot(dots, [y - 0.16] * len(dots), "o", color=colors["reference"], alpha=0.8, markersize=5)
     axes.plot([found.low, found.high], [y + 0.12] * 2, color=colors["new"], linewidth=3)
@@ -191,8 +191,8 @@ def plot_curves(
         If there is nothing to draw, curves have different x, or a y is negative.
     """
     places = _common_places(curves)
-    figure, axes = plotting._new_figure(message)
-    colors, ends, rows = plotting.PALETTES[plotting._theme], [], []
+    figure, axes = plotting.new_figure(message)
+    colors, ends, rows = plotting.colors(), [], []
     others = [name for name in curves if name != baseline]
     for name, points in curves.items():
         kind = "baseline" if name == baseline else "new"
@@ -204,7 +204,7 @@ def plot_curves(
     axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None))
     axes.set_xticks(places, [f"{x:g}" for x in places])
     _name_ends(axes, ends)
-    plotting._caption(figure, caption)
+    plotting.write_caption(figure, caption)
     return plotting.Chart(figure, message, ("curve", *(f"{x:g}" for x in places)), tuple(rows))
 
 

@@ -50,20 +50,20 @@ def plot_stacks(
     (('step', '16 B', '8', '8'),)
     """
     names = _drawn(stacks)
-    figure, axes = plotting._new_figure(message, height=1.9 + 0.36 * len(stacks))
-    colors = plotting.PALETTES[plotting._theme]
+    figure, axes = plotting.new_figure(message, height=1.9 + 0.36 * len(stacks))
+    colors = plotting.colors()
     axes.set_title("")  # long names of bars would push it out of the figure
     figure.suptitle(message, x=0.01, ha="left", fontsize=12, color=colors["ink"])
     totals = {bar: sum(parts.values()) for bar, parts in stacks.items()}
     left = [0.0] * len(stacks)
     for name in names:
-        color, hatch = plotting._BANDS[name]
+        color, hatch = plotting.BANDS[name]
         widths = [parts.get(name, 0) / 2**20 for parts in stacks.values()]
         axes.barh(range(len(stacks)), widths, 0.7, left=left, label=name, hatch=hatch,
                   facecolor=colors[color], edgecolor=colors["paper"], linewidth=0)  # fmt: skip
         left = [a + b for a, b in zip(left, widths, strict=True)]
     _finish(axes, totals, limit, limit_name)
-    plotting._caption(figure, caption)
+    plotting.write_caption(figure, caption)
     rows = tuple(
         (bar, format_bytes(totals[bar]), *(f"{parts.get(name, 0):,}" for name in names))
         for bar, parts in stacks.items()
@@ -76,16 +76,16 @@ def _drawn(stacks: Mapping[str, Mapping[str, int]]) -> list[str]:
         raise ValueError("stacks must hold at least one bar with bytes, got nothing to draw")
     for bar, parts in stacks.items():
         for name, size in parts.items():
-            if name not in plotting._BANDS:
-                known = ", ".join(plotting._BANDS)
+            if name not in plotting.BANDS:
+                known = ", ".join(plotting.BANDS)
                 raise ValueError(f"categories must be among {known}; got {name!r} for {bar}")
             if size < 0:
                 raise ValueError(f"bytes must not be negative, got {size} for {name} of {bar}")
-    return [n for n in plotting._BANDS if any(parts.get(n) for parts in stacks.values())]
+    return [n for n in plotting.BANDS if any(parts.get(n) for parts in stacks.values())]
 
 
 def _finish(axes, totals: Mapping[str, int], limit: int | None, limit_name: str) -> None:
-    colors = plotting.PALETTES[plotting._theme]
+    colors = plotting.colors()
     label = {"facecolor": colors["paper"], "edgecolor": "none", "pad": 1}  # over the line
     for y, total in enumerate(totals.values()):
         axes.annotate(format_bytes(total), (total / 2**20, y), xytext=(5, 0), va="center",

@@ -154,8 +154,8 @@ def plot_spans(message: str, spans: Sequence[Span], *, caption: str = "") -> Cha
     names = list(dict.fromkeys(span.name for span in spans))
     if len(names) > len(_KINDS):
         raise ValueError(f"spans must have at most {len(_KINDS)} labels, got {len(names)}")
-    figure, axes = plotting._new_figure(message, height=1.4 + 0.4 * len(names))
-    colors, rows = plotting.PALETTES[plotting._theme], []
+    figure, axes = plotting.new_figure(message, height=1.4 + 0.4 * len(names))
+    colors, rows = plotting.colors(), []
     for place, (name, kind) in enumerate(zip(names, _KINDS, strict=False)):
         mine = [span for span in spans if span.name == name]
         bars = [(1e3 * span.start, 1e3 * span.seconds) for span in mine]
@@ -163,5 +163,5 @@ def plot_spans(message: str, spans: Sequence[Span], *, caption: str = "") -> Cha
         rows.append((name, str(len(mine)), format_time(sum(span.seconds for span in mine))))
     axes.set(xlabel="time (ms)", yticks=range(len(names)), yticklabels=names)
     axes.invert_yaxis()
-    plotting._caption(figure, caption)
+    plotting.write_caption(figure, caption)
     return Chart(figure, message, ("label", "times", "together"), tuple(rows))
