@@ -43,6 +43,8 @@ LOCK = ".course-lock"  # held while one start makes the environment
 OWNED = ".course-made-this"  # the folder may be cleared: this program created it
 STAMP = ".course-stamp"  # what was installed; absent while an install is under way
 
+WHEEL_SUMS = "SHA256SUMS"  # in a folder of wheels that tools/wheelhouse.py made
+
 GIGABYTE = 10**9
 UNREACHABLE = ("Retrying (", "NewConnectionError", "NameResolutionError", "ProxyError", "SSLError")
 PROBE = (
@@ -229,6 +231,9 @@ def make_writable_folder(folder):
 
 def space_needed():
     """Return the bytes that a new environment may take; CUDA comes with the wheels of Linux."""
+    wheels = wheels_folder()
+    if wheels and os.path.isdir(wheels):  # a wheel unpacks to two to five times its size
+        return min(6 * GIGABYTE, 5 * sum(entry.stat().st_size for entry in os.scandir(wheels)))
     indexes = os.environ.get("PIP_INDEX_URL", "") + os.environ.get("PIP_EXTRA_INDEX_URL", "")
     return 6 * GIGABYTE if platform.system() == "Linux" and "/cpu" not in indexes else 2 * GIGABYTE
 
@@ -326,18 +331,64 @@ def pip_failure(errors):
     )
 
 
+def wheels_folder():
+    """Return the folder of COURSE_WHEELS, from which alone is installed; None without one."""
+    chosen = os.environ.get("COURSE_WHEELS")
+    return os.path.abspath(os.path.expanduser(chosen)) if chosen else None
+
+
+def check_wheels(folder):
+    """Compare each wheel with its sum: a copy on a stick or over a bad line may be damaged."""
+    try:
+        with open(os.path.join(folder, WHEEL_SUMS), encoding="utf-8") as file:
+            sums = [line.split(None, 1) for line in file.read().splitlines()]
+    except OSError:
+        raise SetupError(
+            f"The folder {folder} of COURSE_WHEELS has no {WHEEL_SUMS}; make it with "
+            "`python3 course.py wheelhouse FOLDER` where there is a network, and copy all of it."
+        ) from None
+    for expected, name in sums:
+        digest = hashlib.sha256()
+        try:
+            with open(os.path.join(folder, name), "rb") as file:
+                for block in iter(lambda: file.read(2**20), b""):
+                    digest.update(block)
+        except OSError:
+            raise SetupError(f"{name} is missing in {folder}; copy the folder again.") from None
+        if digest.hexdigest() != expected:
+            raise SetupError(f"{name} in {folder} is damaged; copy the folder again.")
+
+
+def missing_wheel(errors, folder):
+    """Turn what pip wrote into one sentence, when it had a folder of wheels alone."""
+    if "No matching distribution" not in errors and "ResolutionImpossible" not in errors:
+        return pip_failure(errors)
+    return (
+        f"A wheel for this computer is missing in {folder} ({last_line(errors)}); make the folder "
+        "with `python3 course.py wheelhouse FOLDER` on a computer with the same system and the "
+        "same version of Python, from the same version of the course."
+    )
+
+
 def install(python, extras, lock):
     """Install the course under its constraints with the environment's own pip."""
     target = ".[{}]".format(",".join(sorted(extras))) if extras else "."
     command = [python, "-m", "pip", "install", "-c", "constraints.txt", "-e", target]
-    if not sys.stdout.isatty():
-        command.append("--quiet")
     # pip's other settings stay the reader's; a user install is impossible in an environment.
     settings = dict(os.environ, PIP_USER="0", PIP_DISABLE_PIP_VERSION_CHECK="1")
+    wheels = wheels_folder()
+    if wheels:
+        check_wheels(wheels)
+        command += ["--no-index", "--find-links", wheels]
+        # A reader's setting could still name an address to look at.
+        settings = {name: value for name, value in settings.items() if name[:4] != "PIP_"}
+        settings.update(PIP_CONFIG_FILE=os.devnull, PIP_DISABLE_PIP_VERSION_CHECK="1")
+    if not sys.stdout.isatty():
+        command.append("--quiet")
     run = run_locked(command, lock, cwd=ROOT, env=settings, stderr=subprocess.PIPE)
     errors = run.communicate()[1].decode("utf-8", "replace")
     if run.returncode:
-        raise SetupError(pip_failure(errors))
+        raise SetupError(missing_wheel(errors, wheels) if wheels else pip_failure(errors))
 
 
 def make_ready(folder, extras):

@@ -1,10 +1,12 @@
 import ast
 import errno
+import hashlib
 import importlib
 import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections import namedtuple
 from pathlib import Path
 
@@ -567,6 +569,145 @@ def test_any_other_refusal_of_the_system_is_one_sentence(steps, monkeypatch, cap
     monkeypatch.setattr(course, "create", refuse)
     assert course.main(["lab"]) == 1
     assert "The system refused a step ([Errno 5] Input/output error)" in sentence(capsys)
+
+
+# Wheels from a folder
+
+
+@pytest.fixture
+def wheels(tmp_path, monkeypatch):
+    """A folder with one wheel and its sum, as COURSE_WHEELS names it."""
+    wheels = tmp_path / "the wheels"
+    wheels.mkdir()
+    content = b"a wheel"
+    (wheels / "tiny-1-py3-none-any.whl").write_bytes(content)
+    sum_of_it = hashlib.sha256(content).hexdigest()
+    (wheels / course.WHEEL_SUMS).write_text(f"{sum_of_it}  tiny-1-py3-none-any.whl\n")
+    monkeypatch.setenv("COURSE_WHEELS", str(wheels))
+    return wheels
+
+
+@posix_only
+def test_with_a_folder_of_wheels_pip_asks_no_index(steps, wheels, monkeypatch, capsys):
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://wheels.example")
+    monkeypatch.setenv("PIP_FIND_LINKS", "https://wheels.example")
+    assert course.main(["lab"]) == 7
+    command, options = steps.pip
+    assert command[command.index("--no-index") :][:3] == ["--no-index", "--find-links", str(wheels)]
+    pip = {name for name in options["env"] if name.startswith("PIP_")}
+    assert pip == {"PIP_CONFIG_FILE", "PIP_DISABLE_PIP_VERSION_CHECK"}
+    assert options["env"]["PIP_CONFIG_FILE"] == os.devnull
+
+
+@posix_only
+def test_an_installed_course_needs_its_wheels_no_more(steps, wheels, capsys):
+    course.main(["lab"])
+    shutil.rmtree(wheels)
+    assert course.main(["lab"]) == 7
+    assert steps.done.count("pip") == 1
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda folder: (folder / course.WHEEL_SUMS).unlink(), "has no SHA256SUMS; make it with"),
+        (lambda folder: shutil.rmtree(folder), "has no SHA256SUMS; make it with"),
+        (lambda folder: (folder / "tiny-1-py3-none-any.whl").unlink(), "whl is missing in"),
+        (lambda folder: (folder / "tiny-1-py3-none-any.whl").write_bytes(b"a whel"), "is damaged"),
+    ],
+)
+def test_a_folder_of_wheels_that_is_not_whole_is_named(steps, wheels, capsys, spoil, says):
+    spoil(wheels)
+    assert course.main(["lab"]) == 1
+    error = sentence(capsys)
+    assert says in error
+    assert str(wheels) in error
+    assert "pip" not in steps.done
+
+
+@posix_only
+@pytest.mark.parametrize(("errors", "missing"), [(MISSING, True), (CONFLICT, True), ("Killed", 0)])
+def test_a_wheel_for_another_computer_is_one_sentence(steps, wheels, capsys, errors, missing):
+    steps.pip_fails_with = errors
+    assert course.main(["lab"]) == 1
+    error = sentence(capsys)
+    assert error.startswith("A wheel for this computer is missing in") == bool(missing)
+    assert not missing or "same system and the same version of Python" in error
+
+
+@posix_only
+def test_the_space_that_is_needed_follows_from_the_wheels(wheels):
+    small = course.space_needed()
+    assert small == 5 * sum(path.stat().st_size for path in wheels.iterdir())
+    with (wheels / "huge-1-py3-none-any.whl").open("wb") as file:
+        file.truncate(5 * 10**9)
+    assert course.space_needed() == 6 * 10**9
+
+
+BACKEND = """
+import zipfile
+def get_requires_for_build_editable(config_settings=None): return []
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(wheel_directory + "/fake-1-py3-none-any.whl", "w") as file:
+        file.writestr("fake-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: fake\\n"
+                      "Version: 1\\nRequires-Dist: tiny\\n")
+        file.writestr("fake-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
+        file.writestr("fake-1.dist-info/RECORD", "")
+    return "fake-1-py3-none-any.whl"
+"""
+
+
+def write_tiny_wheel(folder):
+    """Write a wheel of one module, as pip installs it."""
+    path = folder / "tiny-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("tiny.py", "value = 42\n")
+        file.writestr(
+            "tiny-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n"
+        )
+        file.writestr("tiny-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        file.writestr("tiny-1.dist-info/RECORD", "")
+    return path
+
+
+@pytest.fixture
+def fake_course(tmp_path):
+    """A course that needs one tiny package, and whose command prints what that holds."""
+    root = tmp_path / "a course"
+    (root / "tools").mkdir(parents=True)
+    (root / "tools" / "__init__.py").touch()
+    (root / "tools" / "lab.py").write_text("import tiny; print(tiny.value)")
+    (root / "backend.py").write_text(BACKEND)
+    (root / "pyproject.toml").write_text(
+        "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
+        "[project]\nname = 'fake'\nversion = '1'\ndependencies = ['tiny']\n"
+    )
+    (root / "constraints.txt").touch()
+    shutil.copy(ROOT / "course.py", root)
+    return root
+
+
+@posix_only
+def test_a_real_pip_installs_from_the_wheels_and_asks_nobody(tmp_path, wheels, fake_course):
+    """The real venv and the real pip; every index that a setting names refuses the connection."""
+    wheel = write_tiny_wheel(wheels)
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    (wheels / course.WHEEL_SUMS).write_text(f"{digest}  {wheel.name}\n")
+    environ = dict(
+        os.environ,
+        COURSE_VENV=str(tmp_path / "an env"),
+        COURSE_WHEELS=str(wheels),
+        PIP_INDEX_URL="http://127.0.0.1:9/simple",
+        PIP_FIND_LINKS="http://127.0.0.1:9/links",
+        PIP_RETRIES="0",
+    )
+    command = [sys.executable, "course.py", "lab"]
+    done = subprocess.run(
+        command, cwd=fake_course, env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "42"), done.stderr
+    assert "127.0.0.1" not in done.stderr
 
 
 # The commands that hand over to other programs
