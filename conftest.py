@@ -79,8 +79,14 @@ class Kernel(RunningKernel):
         return message
 
     def recorded(self):
-        """Name what the kernel has written to its progress folder."""
-        return sorted(path.name for path in self.course_home.rglob("*"))
+        """Name what the kernel has written to its progress folder, except measured claims.
+
+        A notebook measures its claims in every run. What must stay empty until a reader guesses
+        or solves is the record of predictions and exercises.
+        """
+        claims = self.course_home / "claims"
+        written = (path for path in self.course_home.rglob("*") if path.parent != claims)
+        return sorted(path.name for path in written if path != claims)
 
     def clean(self):
         """Remove the folders of a kernel that has ended."""
@@ -114,7 +120,7 @@ class Notebook(nbval.plugin.IPyNbFile):
         super().setup()
 
     def teardown(self):
-        """Stop the kernel; an untouched notebook must have recorded nothing."""
+        """Stop the kernel; an untouched notebook must have recorded no guess and no check."""
         super().teardown()
         if not self.kernel:
             return
@@ -153,7 +159,10 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Turn the strict comparison off where outputs may differ."""
+    """Keep tests out of a reader's own records; compare no output where outputs may differ."""
+    if "COURSE_HOME" not in os.environ:
+        config._course_home = TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True)
+        os.environ["COURSE_HOME"] = config._course_home.name
     if config.option.lax or os.environ.get("COURSE_LAX") == "1":
         config.option.nbval, config.option.nbval_lax = False, True
 

@@ -3,6 +3,7 @@
 ``claims.csv`` holds statements of two public tutorials with a verdict each, given for the
 environment that the tutorial asks for. A statement that a cell can settle carries an expectation,
 a comparison of named measured values; ``record`` takes those values and the expectation decides.
+What was measured is kept in the progress folder, for ``helpers.lab_report``.
 """
 
 import csv
@@ -14,11 +15,22 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 
+from helpers import _claim_record
+from helpers._claim_record import fingerprint
 from helpers._expression import evaluate, names_in
 from helpers._literals import literal_arguments, typed_in_call
 from helpers._paths import ROOT
 
-__all__ = ["Claim", "Outcome", "Report", "literal_arguments", "load_ledger", "record", "report"]
+__all__ = [
+    "Claim",
+    "Outcome",
+    "Report",
+    "fingerprint",
+    "literal_arguments",
+    "load_ledger",
+    "record",
+    "report",
+]
 
 VERDICTS = ("holds", "holds partly", "outdated", "fails", "unsupported")
 EVIDENCE = ("cell", "cell-with-cuda", "source", "no-claim")
@@ -88,11 +100,14 @@ class Outcome:
         The measured values in the order of the expectation; None where nothing was measured.
     met : bool or None
         Whether the values meet the expectation; None when one is missing.
+    notice : str
+        Why the measurement was not saved, if so.
     """
 
     claim: Claim
     values: tuple[tuple[str, float | str | None], ...]
     met: bool | None
+    notice: str = ""
 
     @property
     def status(self) -> str:
@@ -120,7 +135,8 @@ class Outcome:
 
     def __repr__(self) -> str:
         """Return the text that a notebook shows and compares."""
-        return "\n".join([self.status, *(f"  {name}: {text}" for name, text in self._rows())])
+        rows = [f"  {name}: {text}" for name, text in self._rows()]
+        return "\n".join([self.status, *rows, *filter(None, [self.notice])])
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -128,10 +144,11 @@ class Outcome:
             f"<dd style='float:none;width:auto;margin:0'>{_html_text(name, text)}</dd>"
             for name, text in self._rows()
         )
+        notice = f"<div>{escape(self.notice)}</div>" if self.notice else ""
         return (
             "<div style='border-left:3px solid currentColor;padding-left:.8em'>"
-            f"<strong>{escape(self.status)}</strong><dl style='display:grid;"
-            f"grid-template-columns:max-content 1fr;gap:.2em 1em;margin:.3em 0'>{rows}</dl></div>"
+            f"<strong>{escape(self.status)}</strong><dl style='display:grid;grid-template-columns:"
+            f"max-content 1fr;gap:.2em 1em;margin:.3em 0'>{rows}</dl>{notice}</div>"
         )
 
 
@@ -219,7 +236,10 @@ def load_ledger() -> tuple[Claim, ...]:
 def record(claim_id: str, /, **values: object) -> Outcome:
     """Record what was measured about a claim, and decide it by the ledger's expectation.
 
-    The outcome is kept for ``report``; recording a claim again replaces it.
+    The outcome is kept for ``report``; recording a claim again replaces it. It is also written
+    to the progress folder, one file for each claim, with a fingerprint of the cell that measured
+    it. No exercise record is made of it: a course whose exercises and predictions are untouched
+    still counts as untouched. Where nothing can be written, the outcome says so and stays whole.
 
     Parameters
     ----------
@@ -264,13 +284,36 @@ def record(claim_id: str, /, **values: object) -> Outcome:
     _check_names(claim, values)
     measured = {name: _as_value(claim, name, values[name]) for name in claim.names}
     complete = None not in measured.values()
-    outcome = Outcome(
-        claim=claim,
-        values=tuple(measured.items()),
-        met=evaluate(claim.expectation, measured) if complete else None,
-    )
+    met = evaluate(claim.expectation, measured) if complete else None
+    cell = _claim_record.fingerprint_of_caller(sys._getframe(1))
+    notice = _store(claim, measured, met, cell)
+    outcome = Outcome(claim=claim, values=tuple(measured.items()), met=met, notice=notice)
     _recorded[claim.id] = outcome
     return outcome
+
+
+def _store(
+    claim: Claim, values: Mapping[str, float | str | None], met: bool | None, cell: str | None
+) -> str:
+    """Write the record of a claim; return why it could not be written, or an empty text."""
+    from helpers.device import describe_machine
+
+    machine = describe_machine()
+
+    def change(record: dict) -> dict:
+        return {
+            **record,
+            "values": {name: _claim_record.storable(value) for name, value in values.items()},
+            "met": met,
+            "verdict": claim.verdict,
+            "fingerprint": cell,
+            "torch": machine.torch,
+            "device": machine.device,
+            "cores": machine.cores,
+            "at": _claim_record.stamp(record),
+        }
+
+    return _claim_record.SHELF.update(_claim_record.blank(claim.id), change)[1]
 
 
 def report(notebook: int | None = None) -> Report:

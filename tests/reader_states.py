@@ -1,6 +1,6 @@
 """Each notebook works for a reader who guesses, who solves everything, and who runs cells again.
 
-The untouched state is the run by nbval, which also checks that nothing was recorded.
+The untouched state is the run by nbval, which also checks that no guess and no check was recorded.
 One more execution solves every exercise and guesses the first option of every prediction;
 the other options are put to the engine with the truth that this execution measured. What is
 marked `twice` executes notebooks again and again: `course.py test-twice` runs it.
@@ -43,7 +43,8 @@ def read(path):
 
 
 def records(home):
-    found = [json.loads(path.read_text()) for path in home.rglob("*.json")]
+    """Return the records of predictions and exercises; those of claims are made in every run."""
+    found = [json.loads(path.read_text()) for path in home.glob("exercises/*.json")]
     return {record["id"]: record for record in found}
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import example_exercises
 import pytest
 
-from helpers import exercises
+from helpers import _shelf, exercises
 from helpers._paths import progress_home
 from helpers.exercises import Exercise, _check, _predict, _progress, check, hint, solution
 from helpers.exercises._judge import Verdict
@@ -26,7 +26,7 @@ FIRST = example_exercises.EXERCISES["98.1"]
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(_progress, "_in_memory", {})
+    monkeypatch.setattr(_shelf, "in_memory", {})
     monkeypatch.setattr(_check, "_rungs", {})
     monkeypatch.setattr(_predict, "_measured", {})
     return tmp_path / "home"
@@ -78,6 +78,8 @@ def test_a_wrong_answer_gets_its_sentence_and_what_it_printed_and_its_name_is_re
 def test_a_sentence_of_no_stored_answer_is_recorded_as_a_hash():
     check("98.1", lambda numbers: "no")
     assert record()["message"] == "repeats"  # same sentence
+    check("98.1", right)
+    assert (record()["message"], record()["misses"]) == ("passed", ["repeats"])
     check("98.3", {"from_numpy": False, "tensor": False})
     assert len(record("98.3")["message"]) == 8
     int(record("98.3")["message"], 16)

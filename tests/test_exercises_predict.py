@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import exercises
+from helpers import _shelf, exercises
 from helpers._paths import progress_home
 from helpers.exercises import Choice, Number, _predict, _progress, predict, reveal
 from helpers.exercises._guess import band_of
@@ -22,7 +22,7 @@ GIB = 2**30
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(_progress, "_in_memory", {})
+    monkeypatch.setattr(_shelf, "in_memory", {})
     monkeypatch.setattr(_predict, "_measured", {})
     return tmp_path / "home"
 

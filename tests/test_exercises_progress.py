@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import exercises
+from helpers import _shelf, exercises
 from helpers._paths import progress_home
 from helpers.exercises import _progress, _transfer
 from helpers.exercises._record import ORDER, blank, is_record, merge
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(_progress, "_in_memory", {})
+    monkeypatch.setattr(_shelf, "in_memory", {})
     return tmp_path / "home" / "exercises"
 
 
@@ -44,6 +44,7 @@ def random_record(rng):
         "best": rng.choice(ORDER),
         "latest": rng.choice([*ORDER, None]),
         "message": rng.choice(["a", "b", None]),
+        "misses": sorted(rng.sample(["a", "b", "c"], rng.randint(0, 3))),
         "checks": counts(),
         "hints": counts(),
         "solution": rng.random() < 0.5,
@@ -90,6 +91,9 @@ def test_records_of_two_ids_are_not_merged():
         ("kind", "secret"),
         ("best", "alphabetical"),
         ("message", "x" * 201),
+        ("misses", "detach only"),
+        ("misses", ["x" * 201]),
+        ("misses", [None]),
         ("checks", {"ada": 1}),
         ("checks", {"0badcafe": -1}),
         ("first", "yesterday"),
@@ -129,6 +133,17 @@ def test_reading_writes_nothing(home):
     assert _progress.read("98.1", "exercise") == blank("98.1", "exercise")
     assert _progress.read_all() == {}
     assert not home.parent.exists()
+
+
+def test_a_record_of_an_older_version_is_read_and_kept(home):
+    old = {**blank("98.1", "exercise"), "best": "passed"}
+    del old["misses"]
+    home.mkdir(parents=True)
+    (home / "98.1.json").write_text(json.dumps(old))
+    assert _progress.read("98.1", "exercise") == {**old, "misses": []}
+    assert _progress.update("98.1", "exercise", count)[0]["best"] == "passed"
+    assert not [path for path in home.iterdir() if ".aside-" in path.name]
+    assert _transfer.unpack(_transfer.pack([old])) == [{**old, "misses": []}]
 
 
 def test_an_update_that_changes_nothing_writes_nothing(home):
@@ -215,7 +230,7 @@ def test_bytes_that_come_back_different_are_noticed(home, monkeypatch):
 
 
 def test_a_lock_that_is_never_given_back_is_waited_for_and_then_ignored(home):
-    with _progress._locked(home), _progress._locked(home, patience=0.1):
+    with _shelf.locked(home), _shelf.locked(home, patience=0.1):
         record, notice = "reached", ""
     assert (record, notice) == ("reached", "")
 

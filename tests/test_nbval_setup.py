@@ -28,6 +28,7 @@ ENVIRONMENT = (
 RECORD = (
     "import os, pathlib\n_ = pathlib.Path(os.environ['COURSE_HOME'], '13.1.json').write_text('')"
 )
+CLAIM = "from helpers import claims\ntotal = 15\n_ = claims.record('A1-28', total=total)"
 IGNORED, RAISES = ["nbval-ignore-output"], ["raises-exception"]
 ZERO = error("ZeroDivisionError", "division by zero")
 NO = error("ValueError", "no")
@@ -45,6 +46,7 @@ GOOD = {
     "helpers": code("import helpers\nhelpers.__name__", result("'helpers'")),
     "measured": code("import time\ntime.time()", result("1.0"), tags=IGNORED),
     "raises": code("1 / 0", ZERO, tags=RAISES),
+    "claim": code(CLAIM),
 }
 # Each of these cells must fail, with these words.
 BAD = {

@@ -1,12 +1,12 @@
 """Show what was tried and passed, and carry it to another machine."""
 
 from dataclasses import dataclass
+from functools import partial
 
-from helpers import _display
-from helpers.exercises import _catalog, _progress, _transfer
+from helpers import _claim_record, _display, _reader
+from helpers.exercises import _catalog, _progress, _record, _transfer
 from helpers.exercises._check import Page
 from helpers.exercises._guess import band_for
-from helpers.exercises._record import merge
 from helpers.table import Table
 
 _HEADER = ("notebook", "passed", "after the solution", "tried", "not attempted", "guesses")
@@ -83,7 +83,8 @@ class Progress:
         >>> Progress().export().startswith("For you alone")
         True
         """
-        records = _progress.read_all().values()
+        shelves = (_progress.read_all(), _claim_record.SHELF.read_all(), _reader.SHELF.read_all())
+        records = [record for shelf in shelves for record in shelf.values()]
         return TransferText(f"{_transfer.NOTICE_FOR_READER}\n{_transfer.pack(records)}")
 
     def load(self, text):
@@ -110,17 +111,41 @@ class Progress:
             return Page("Nothing loaded", str(error))
         added, notice = 0, ""
         for record in records:
-            before = _progress.read(record["id"], record["kind"])
-            after, why = _merge_in(record)
+            shelf, blank = _place_of(record)
+            before = shelf.read(blank)
+            after, why = shelf.update(blank, partial(shelf.merge, record))
             added, notice = added + (after != before), why or notice
         return Page(f"{added} record{'' if added == 1 else 's'} added", notice=notice)
 
+    def new_id(self):
+        """Replace the random id under which lab reports of one reader are merged.
 
-def _merge_in(record):
-    def change(old):
-        return merge(old, record)
+        It is a pseudonym: 8 random hexadecimal digits that say nothing about you, but two reports
+        that carry the same ones come from one reader. The next report carries the new ones.
 
-    return _progress.update(record["id"], record["kind"], change)
+        Returns
+        -------
+        Page
+            It says that the id was replaced, and does not show it.
+
+        Examples
+        --------
+        >>> Progress().new_id().word
+        'New id'
+        """
+        notice = _reader.new_id()
+        return Page(
+            "New id", "The next report carries it; earlier reports keep theirs.", "", notice
+        )
+
+
+def _place_of(record):
+    """Return the shelf of a record, and the blank record of its id."""
+    if "values" in record:
+        return _claim_record.SHELF, _claim_record.blank(record["id"])
+    if "reader" in record:
+        return _reader.SHELF, _reader.blank()
+    return _progress.SHELF, _record.blank(record["id"], record["kind"])
 
 
 def _row(notebook, ids, records):

@@ -149,6 +149,8 @@ def check(id, answer):
 
 
 def _record(id, state, message, *, counts):
+    stored = [wrong.name for wrong in _catalog.find_exercise(id).wrong]
+
     def change(record):
         now = _progress.stamp(record)
         kernel, checks = _progress.KERNEL, record["checks"]
@@ -159,6 +161,7 @@ def _record(id, state, message, *, counts):
             "best": max(record["best"], state, key=ORDER.index),
             "latest": state,
             "message": message,
+            "misses": sorted({*record["misses"], *(name for name in stored if name == message)}),
             "checks": {**checks, kernel: checks.get(kernel, 0) + counts},
             "first": record["first"] or now,
             "last": now,

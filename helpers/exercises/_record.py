@@ -7,6 +7,7 @@ import re
 ORDER = ("not attempted", "unfinished", "raised", "wrong", "passed")
 ID = re.compile(r"\d\d\.p?\d{1,3}")
 
+_MOST_MISSES = 100
 _NEWEST = ("kind", "course", "torch", "latest", "message")
 
 
@@ -21,6 +22,7 @@ def blank(id, kind):
         "best": "not attempted",
         "latest": None,
         "message": None,
+        "misses": [],
         "checks": {},
         "hints": {},
         "solution": False,
@@ -57,6 +59,7 @@ def merge(a, b):
         "id": a["id"],
         **{name: newest[name] for name in _NEWEST},
         "best": max(a["best"], b["best"], key=ORDER.index),
+        "misses": sorted({*a["misses"], *b["misses"]})[:_MOST_MISSES],
         "checks": _larger_counts(a["checks"], b["checks"]),
         "hints": _larger_counts(a["hints"], b["hints"]),
         "solution": a["solution"] or b["solution"],
@@ -86,6 +89,20 @@ def as_json(value):
     return json.dumps(value, sort_keys=True, allow_nan=False)
 
 
+def as_record(value):
+    """Return a value as a record, with what older versions did not know; None if it is none.
+
+    Examples
+    --------
+    >>> old = blank("13.2", "exercise")
+    >>> del old["misses"]
+    >>> as_record(old)["misses"], as_record({"id": "13.2"})
+    ([], None)
+    """
+    value = {"misses": [], **value} if isinstance(value, dict) else None
+    return value if is_record(value) else None
+
+
 def is_record(value):
     """Tell whether a value has exactly the fields of a record, each of its type and size."""
     return (
@@ -106,6 +123,11 @@ def _time(value):
 
 def _text(value):
     return value is None or (isinstance(value, str) and len(value) <= 200)
+
+
+def _texts(value):
+    few = isinstance(value, list) and len(value) <= _MOST_MISSES
+    return few and None not in value and all(map(_text, value))
 
 
 def _counts(value):
@@ -138,6 +160,7 @@ _FIELDS = {
     "best": lambda value: value in ORDER,
     "latest": lambda value: value is None or value in ORDER,
     "message": _text,
+    "misses": _texts,
     "checks": _counts,
     "hints": _counts,
     "solution": lambda value: isinstance(value, bool),

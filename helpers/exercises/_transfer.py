@@ -5,7 +5,9 @@ import json
 import re
 import zlib
 
-from helpers.exercises._record import as_json, is_record
+from helpers import _claim_record, _reader
+from helpers.exercises import _record
+from helpers.exercises._record import as_json
 
 PREFIX = "measured-pytorch-1"
 NOTICE_FOR_READER = "For you alone: this text holds times. Read it in with progress.load(...)."
@@ -51,6 +53,12 @@ def _records_in(data):
         records = json.loads(plain) if opened.eof else None
     except (zlib.error, ValueError, RecursionError):
         records = None
-    if not isinstance(records, list) or not all(map(is_record, records)):
+    records = [_as_record(value) for value in records] if isinstance(records, list) else [None]
+    if None in records:
         raise ValueError("The text holds no records that this version of the course can read.")
     return records
+
+
+def _as_record(value):
+    readers = (_record.as_record, _claim_record.as_record, _reader.as_record)
+    return next((found for found in (read(value) for read in readers) if found), None)
