@@ -3,4 +3,4 @@
 Import the module you need, so that a reader can open it: ``from helpers import timing``.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

@@ -6,12 +6,19 @@ import nbformat
 import pytest
 from sample_notebooks import code, error, notebook, result, stream, text, write
 
+from tools import colab_cell
 from tools import lint_notebooks as lints
 from tools import notebooks as tool
 
 NOTEBOOKS = tool.find()
 NAME = "99_count_the_bytes"
 IGNORED = ["nbval-ignore-output"]
+
+
+def bootstrap():
+    cell = code(colab_cell.cell())
+    cell.metadata.update(colab_cell.FOLD)
+    return cell
 
 
 def test_found():
@@ -27,9 +34,11 @@ def test_notebook(path, check):
 # A notebook in which nothing is to be found, with what comes close to each fault ------------
 
 GOOD = notebook(
-    "# Count the bytes\n\nYou know what a tensor weighs.\n\n30 min · CPU, GPU optional · after 11, 12",
+    "# Count the bytes\n\nYou know what a tensor weighs.\n\n30 min · CPU, GPU optional · after 11, 12"
+    f"\n\n{colab_cell.badge(NAME)}",
     "## The question\n\nOne line stores 24 bytes, the next 48 bytes. Why? See `.data` and `80 GB`.",
     "**What you will do.** Afterwards you are able to\n\n- count bytes (99.1)",
+    bootstrap(),
     code("import torch\n\nlimit = 10\nfrom torch.utils.data import DataLoader\nprint(24)", stream("24\n")),
     "Work stops after 10 s. A float32 takes 4 bytes, so six take 6 × 4 bytes = 24 bytes. "
     "The shape is 28 x 28; run it 3 times. All of it is 100 %. Compile just-in-time: see "
@@ -50,6 +59,7 @@ GOOD = notebook(
     "## Check yourself",
     "## Next and sources",
 )  # fmt: skip
+GOOD.metadata.update(colab_cell.GPU)
 
 
 def faulty(change):
@@ -58,14 +68,14 @@ def faulty(change):
     return nb
 
 
-def says(words, place=8):
+def says(words, place=9):
     """Put a sentence into the prose cell that stands between compared cells."""
     return lambda nb: nb.cells[place - 1].update(source=words)
 
 
 def adds(*cells):
     def change(nb):
-        nb.cells[8:8] = [*cells, text("Go on.")]
+        nb.cells[9:9] = [*cells, text("Go on.")]
 
     return change
 
@@ -88,6 +98,10 @@ def meta(**values):
     return lambda nb: nb.metadata.update(values)
 
 
+def renames(old, new):
+    return lambda nb: nb.cells[0].update(source=nb.cells[0].source.replace(old, new))
+
+
 def drops(place):
     return lambda nb: nb.cells.pop(place - 1)
 
@@ -102,8 +116,10 @@ FAULTS = [
     ("run_in_order", lambda nb: nb.cells[3].update(execution_count=None), "counts [None, 2"),
     ("committed_form", meta(language_info={"name": "python", "version": "3.14"}), "notebooks 99"),
     ("committed_form", lambda nb: nb.cells[3].metadata.update(collapsed=True), "committed form"),
+    ("committed_form", lambda nb: nb.metadata.pop("accelerator"), "committed form"),
+    ("committed_form", meta(colab={"gpuType": "A100", "provenance": []}), "committed form"),
     ("no_widget_state", meta(widgets={}), "metadata.widgets"),
-    ("no_widget_state", shows(display(**{tool.WIDGET_VIEW: {}})), "cell 9 stores a widget view"),
+    ("no_widget_state", shows(display(**{tool.WIDGET_VIEW: {}})), "cell 10 stores a widget view"),
     ("png_figures", shows(display(**{"image/svg+xml": "<svg/>"})), "use PNG"),
     ("no_stderr", shows(stream("old", "stderr")), "capture the warning"),
     ("no_stderr", shows(stream("old", "stderr"), tags=IGNORED), "capture the warning"),
@@ -127,8 +143,8 @@ FAULTS = [
     ("nothing_private", shows(stream("at 12:31:59")), "a time of day"),
     ("small_enough", shows(stream("x" * 600_000)), "600 kB are allowed"),
     ("short_cells", runs("x = 1\n" * 26), "has 26 lines"),
-    ("short_cells", adds(code("x = 1\n" * 21), code("x = 2\n" * 21)), "more than 20 lines in cells [9, 10]"),
-    ("prose_between_code", adds(code("1"), code("2"), code("3")), "cell 9 to 11 are code"),
+    ("short_cells", adds(code("x = 1\n" * 21), code("x = 2\n" * 21)), "more than 20 lines in cells [10, 11]"),
+    ("prose_between_code", adds(code("1"), code("2"), code("3")), "cell 10 to 12 are code"),
     ("title_matches_name", says("# Count bytes", 1), "'Count bytes'"),
     ("title_matches_name", says("# count the bytes", 1), "has the title"),
     ("title_matches_name", says("Count", 1), "found 0"),
@@ -138,6 +154,15 @@ FAULTS = [
     ("parts_in_order", drops(2), "the question is missing"),
     ("parts_in_order", drops(3), "able to do is missing"),
     ("parts_in_order", lambda nb: nb.cells.append(nb.cells.pop(-4)), "What you can do now stands too early"),
+    ("starts_on_colab", says("# Count the bytes", 1), "needs its badge in the first cell: [![Open"),
+    ("starts_on_colab", renames("blob/v", "blob/main/v"), "needs its badge"),
+    ("starts_on_colab", renames("99_count_the_bytes.ipynb", "98_count.ipynb"), "needs its badge"),
+    ("starts_on_colab", drops(4), "needs the cell of tools/colab_cell.py, once"),
+    ("starts_on_colab", lambda nb: nb.cells.insert(3, code("x = 1")), "as its first code"),
+    ("starts_on_colab", lambda nb: nb.cells.insert(3, bootstrap()), "once, as its first code"),
+    ("starts_on_colab", lambda nb: nb.cells[3].update(source="'google.colab'"), "needs the cell"),
+    ("starts_on_colab", lambda nb: nb.cells[3].metadata.pop("cellView"), "cell 4 must be folded"),
+    ("starts_on_colab", lambda nb: nb.cells[3].metadata.pop("jupyter"), "cell 4 must be folded"),
     ("plain_words", says("You simply run it."), "says 'simply'"),
     ("plain_words", says("Of course, it is JUST as Easy."), "says 'easy'"),
     ("plain_words", says("It runs blazingly fast."), "says 'blazingly'"),

@@ -23,6 +23,7 @@ import nbformat
 
 from helpers import glossary
 from helpers._paths import ROOT
+from tools import colab_cell
 
 IGNORE, RAISES, OLD_API = "nbval-ignore-output", "raises-exception", "teaches-old-api"
 # These measure seconds in nearly every cell.
@@ -439,6 +440,26 @@ def parts_in_order(path, nb):
     return []
 
 
+def starts_on_colab(path, nb):
+    """Find a notebook whose start on Colab is not that of all the others.
+
+    Why: the badge opens one release, the first cell fetches it, and both must be the same.
+    The first code cell is the one of tools/colab_cell.py, folded for JupyterLab and for Colab.
+    """
+    stem = Path(path).stem
+    found = []
+    badges = re.findall(r"\[!\[Open In Colab\].*", nb.cells[0].source if nb.cells else "")
+    if badges != [colab_cell.badge(stem)]:
+        found.append(f"{stem} needs its badge in the first cell: {colab_cell.badge(stem)}")
+    codes = _cells(nb, "code")
+    own = [(n, cell) for n, cell in codes if colab_cell.MARK in cell.source]
+    if [cell.source for _, cell in own] != [colab_cell.cell()] or own[0] != codes[0]:
+        return [*found, f"{stem} needs the cell of tools/colab_cell.py, once, as its first code"]
+    if own[0][1].metadata != colab_cell.FOLD:
+        found.append(f"{_where(path, own[0][0])} must be folded: {colab_cell.FOLD}")
+    return found
+
+
 # Words -------------------------------------------------------------------------------
 
 BANNED = (
@@ -700,6 +721,7 @@ LINTS = (
     title_matches_name,
     facts_line,
     parts_in_order,
+    starts_on_colab,
     plain_words,
     one_word_for_each_idea,
     current_api,

@@ -12,22 +12,9 @@ from pathlib import Path
 import nbformat
 
 from helpers._paths import ROOT
-from tools import stamp
+from tools import colab_cell
 from tools.notebooks import canonical, to_text
 
-REPOSITORY = stamp.HOST + stamp.slug()
-COLAB = (
-    "[![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
-    f"(https://colab.research.google.com/github/{stamp.slug()}/blob/main/"
-    "notebooks/{stem}.ipynb)"
-)
-BOOTSTRAP = f"""\
-# @title On Colab, fetch the course; elsewhere this does nothing
-import sys
-
-if "google.colab" in sys.modules:
-    !test -d course || git clone -q --depth 1 {REPOSITORY} course
-    sys.path.insert(0, "course")"""
 SETUP = """\
 import torch
 
@@ -103,8 +90,7 @@ def cells(stem):
     """Return the cells of the skeleton, each part in its place."""
     number, title = stem[:2], stem[3:].replace("_", " ").capitalize()
     markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
-    fold = {"jupyter": {"source_hidden": True}, "cellView": "form"}
-    badge = COLAB.format(stem=stem)
+    badge = colab_cell.badge(stem)
     return [
         markdown(f"# {title}\n\nOne sentence of payoff.\n\n30 min · CPU · after 13\n\n{badge}"),
         markdown("## The question\n\nA number or a picture that surprises."),
@@ -112,7 +98,7 @@ def cells(stem):
             f"**You will be able to**\n- do what exercise {number}.1 asks\n\n**You need** what "
             "13 teaches."
         ),
-        code(BOOTSTRAP, metadata=fold),
+        code(colab_cell.cell(), metadata=colab_cell.FOLD),
         code(SETUP),
         markdown("## What does a measurement show?\n\nAsk before you measure."),
         code(f'predict("{number}.p1")'),

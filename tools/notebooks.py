@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 
 from helpers._paths import ROOT
-from tools import readme
+from tools import colab_cell, readme
 from tools.kernel import execute
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -50,10 +50,12 @@ def canonical(nb):
 
     Kept: sources, cell ids, tags, folds, outputs. Dropped: other metadata, widget views
     (their ids are random), tracebacks (they hold paths; the last line stays). Neighboring
-    pieces of one stream are joined.
+    pieces of one stream are joined. What the notebook asks Colab for follows from the facts
+    in its first cell.
     """
+    metadata = METADATA | colab_cell.metadata(nb.cells[0].source if nb.cells else "")
     tidy = nbformat.from_dict(
-        {"cells": [], "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+        {"cells": [], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     )
     for position, cell in enumerate(nb.cells):
         kept = {
