@@ -332,13 +332,46 @@ def test_two_starts_at_once_leave_whole_copies(course):
 
 def test_a_workbook_that_cannot_be_written_is_one_sentence(course, monkeypatch, capsys):
     source, _ = course
-    monkeypatch.setattr(lab, "ROOT", source.parent)
+    monkeypatch.setattr(workbook, "ROOT", source.parent)
+    monkeypatch.delenv("COURSE_WORKBOOK", raising=False)
     (source.parent / "workbook").write_text("a file where the folder should be")
     assert lab.main([]) == 1
     error = capsys.readouterr().err
     assert error.startswith("The workbook cannot be written (")
     assert error.count("\n") == 1
-    assert "move the course to a folder of your own" in error
+    assert "set COURSE_WORKBOOK to a folder of your own" in error
+
+
+def test_a_checkout_that_many_share_keeps_each_reader_s_copies_elsewhere(
+    course, tmp_path, monkeypatch, capsys
+):
+    source, target = course
+    monkeypatch.setattr(workbook, "ROOT", source.parent)
+    for reader in ("ada", "grace"):
+        monkeypatch.setenv("COURSE_WORKBOOK", str(tmp_path / reader / "my workbook"))
+        assert workbook.main() == 0
+    assert sources(tmp_path / "ada" / "my workbook" / NAME) == ["a = 1", "a"]
+    assert (tmp_path / "grace" / "my workbook" / NAME).exists()
+    assert not target.exists(), "nothing is written into the checkout"
+    assert capsys.readouterr().out == ""
+
+
+def test_the_folder_of_the_copies_is_the_reader_s_choice_or_lies_in_the_checkout():
+    assert workbook.folder({}) == workbook.ROOT / "workbook"
+    assert workbook.folder({"COURSE_WORKBOOK": ""}) == workbook.ROOT / "workbook"
+    assert workbook.folder({"COURSE_WORKBOOK": "mine"}).is_absolute()
+
+
+def test_jupyterlab_opens_where_the_copies_are(course, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(workbook, "ROOT", course[0].parent)
+    monkeypatch.setenv("COURSE_WORKBOOK", str(tmp_path / "mine"))
+    monkeypatch.setenv("PYTHONSTARTUP", "")
+    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
+    started = []
+    monkeypatch.setattr(lab.os, "execv", lambda program, command: started.append(command))
+    monkeypatch.setattr(lab.subprocess, "call", started.append)
+    lab.main(["--no-browser"])
+    assert f"--ServerApp.root_dir={tmp_path / 'mine'}" in started[0]
 
 
 def options(folder, *arguments, is_root=False):

@@ -70,16 +70,8 @@ def lab_command(folder: Path, arguments: list[str], *, port: int, is_root: bool)
 
 def main(arguments: list[str]) -> int:
     """Lay the notebooks out, say what happened, and become JupyterLab."""
-    folder = ROOT / "workbook"
-    try:
-        for line in workbook.lay(ROOT / "notebooks", folder):
-            print(line)
-    except OSError as error:
-        print(
-            f"The workbook cannot be written ({error.strerror}); free some space or move the "
-            "course to a folder of your own.",
-            file=sys.stderr,
-        )
+    folder = workbook.folder(os.environ)
+    if workbook.main():
         return 1
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     command = lab_command(folder, arguments, port=free_port(), is_root=is_root)

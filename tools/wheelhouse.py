@@ -79,7 +79,7 @@ def describe(folder, *, tests=False):
     text = README.format(
         system=platform.system(), machine=platform.machine(), sums=SUMS,
         python=".".join(platform.python_version_tuple()[:2]),
-        contents=f"{len(found)} wheels for the {whom}, {size}.",
+        contents=f"{len(found)} wheel{'s' * (len(found) != 1)} for the {whom}, {size}.",
     )  # fmt: skip
     (folder / "README.txt").write_text(text, encoding="utf-8")
 

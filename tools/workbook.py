@@ -17,16 +17,22 @@ cannot be read as a notebook                  it stays; the notebook is laid bes
 
 A NAME.new.ipynb that the reader has changed is never overwritten either: the next one is
 NAME.new2.ipynb. The programs in notebooks/scripts/ follow the same rules.
+
+    python -m tools.workbook
+
+lays the copies without opening JupyterLab, as a shared server does when a user's server starts.
 """
 
 import hashlib
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
 LAID = ".laid.json"
 FORMAT = 1
 
@@ -199,3 +205,32 @@ def lay(source: Path, target: Path) -> list[str]:
     content = json.dumps({"format": FORMAT, "copies": records}, indent=1, sort_keys=True) + "\n"
     write_atomically(Path(target, LAID), content.encode())
     return lines
+
+
+def folder(environment) -> Path:
+    """Return the reader's folder: COURSE_WORKBOOK, or workbook/ beside the notebooks."""
+    chosen = environment.get("COURSE_WORKBOOK")
+    return Path(chosen).expanduser().absolute() if chosen else ROOT / "workbook"
+
+
+def refusal(error: OSError) -> str:
+    """Say why the copies could not be laid, and what to do."""
+    return (
+        f"The workbook cannot be written ({error.strerror}); free some space, or set "
+        "COURSE_WORKBOOK to a folder of your own."
+    )
+
+
+def main() -> int:
+    """Lay the copies and say what the reader must know; 1 when that is impossible."""
+    try:
+        for line in lay(ROOT / "notebooks", folder(os.environ)):
+            print(line)
+    except OSError as error:
+        print(refusal(error), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
