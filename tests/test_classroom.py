@@ -29,6 +29,12 @@ def notebooks():
 # The pages
 
 
+def test_every_notebook_has_a_page_and_every_page_a_notebook():
+    pages = {page.stem for page in PAGES}
+    assert pages <= set(ENTRIES)
+    assert set(ENTRIES) - pages <= {"71", "72"}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_is_up_to_date(page, texts):
     assert classroom.read(page) == texts[page], f"run python3 course.py classroom {page.stem}"
@@ -106,9 +112,14 @@ def test_markdown_in_a_text_stays_text():
 
 def test_a_range_reads_as_whole_numbers_where_things_are_counted():
     counted = Number(question="?", unit="calls", among=9, notes=((0, 6, "few"), (6, 7, "one")))
-    measured = Number(question="?", unit="bytes", notes=((0, 4096, "small"),))
+    ends = ((0, 4096, "small"), (4096, 8192, "fits"), (8192, 1e9, "large"))
+    measured = Number(question="?", unit="bytes", notes=ends)
+    times = Number(question="?", unit="times", notes=ends)
     assert [row[0] for row in classroom.guesses(counted)] == ["0 to 5 calls", "6 calls"]
-    assert classroom.guesses(measured) == [("0 up to 4,096 bytes", "small")]
+    assert [row[0] for row in classroom.guesses(measured)] == [
+        "below 4.00 KiB", "4.00 KiB up to 8.00 KiB", "8.00 KiB and more",
+    ]  # fmt: skip
+    assert classroom.guesses(times)[1] == ("4,096 up to 8,192 times", "fits")
     assert classroom.guesses(Choice(question="?", options={"a": "A", "b": "B"}))[1] == ("b", "B")
 
 

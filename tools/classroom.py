@@ -20,6 +20,7 @@ from pathlib import Path
 from helpers import catalog, claims
 from helpers._paths import ROOT
 from helpers.exercises import Choice
+from helpers.exercises._guess import as_text
 from tools import classroom_edition, classroom_plans
 
 PAGES = ROOT / "classroom"
@@ -162,16 +163,25 @@ def guesses(asked):
     """Return the rows of one prediction: each option, or each range, with its sentence."""
     if isinstance(asked, Choice):
         return list(asked.options.items())
-    return [(_range(asked, low, high), note) for low, high, note in asked.notes]
+    last = len(asked.notes) - 1
+    return [
+        (_range(asked, low, high, is_first=not place, is_last=place == last), note)
+        for place, (low, high, note) in enumerate(asked.notes)
+    ]
 
 
-def _range(asked, low, high):
+def _range(asked, low, high, *, is_first, is_last):
     """Name a range of guesses: whole numbers where things are counted, else up to its end."""
-    unit = f" {asked.unit}" if asked.unit else ""
     if asked.among is not None:
         first, last = math.ceil(low), math.ceil(high) - 1
-        return f"{first} to {last}{unit}" if first < last else f"{first}{unit}"
-    return f"{low:,g} up to {high:,g}{unit}"
+        counted = f"{first} to {last}" if first < last else f"{first}"
+        return f"{counted} {asked.unit}".strip()
+    if is_first:
+        return f"below {as_text(asked, high)}"
+    if is_last:  # the end of the last range only stands for no end
+        return f"{as_text(asked, low)} and more"
+    unit = asked.unit if asked.unit in ("bytes", "s", "ratio") else ""
+    return f"{as_text(asked, low, unit)} up to {as_text(asked, high)}"
 
 
 def _exercises(module):
