@@ -1,5 +1,6 @@
 """The README's table, the skeleton of a new notebook, and the files a visitor looks for."""
 
+import importlib
 import re
 import shutil
 
@@ -150,3 +151,15 @@ def test_contributing_has_eight_steps():
 def test_a_copied_checkout_without_git_still_knows_its_table(tmp_path):
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     assert readme.table(tmp_path / "notebooks") in README
+
+
+@pytest.mark.parametrize("entry", catalog.read_entries(), ids=lambda entry: entry.path.stem)
+def test_the_stated_minutes_leave_room_for_reading_guessing_and_the_exercises(entry):
+    """200 words a minute is how adults read prose about code; a guess needs a moment's thought."""
+    module = importlib.import_module(f"exercises.nb{entry.number}")
+    cells = nbformat.read(entry.path, 4).cells
+    words = sum(len(cell.source.split()) for cell in cells if cell.cell_type == "markdown")
+    exercises = sum(exercise.minutes for exercise in module.EXERCISES.values())
+    guesses = 1 if entry.number == "00" else 2  # six of those of 00 are asked in three minutes
+    needed = exercises + words / 200 + guesses * len(module.PREDICTIONS)
+    assert 0.9 * needed <= entry.minutes <= 2 * needed, f"{entry.number} needs {needed:.0f} min"
