@@ -7,7 +7,7 @@ import sys
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 # Text keeps the color of the page; the tone colors a border beside it and is said in words too.
-_TONES = {
+TONES = {
     "good": "var(--jp-success-color1, var(--vscode-charts-green, #2e7d32))",
     "bad": "var(--jp-error-color1, var(--vscode-charts-red, #c62828))",
     "open": "var(--jp-border-color1, var(--vscode-panel-border, #757575))",
@@ -67,7 +67,7 @@ def card(tone, word, *paragraphs, extra=""):
     """Return a bordered HTML card; ``word`` comes first, whatever the tone's color."""
     body = "".join(f"<div>{escape(text)}</div>" for text in paragraphs if text)
     return (
-        f'<div role="status" style="border-left:4px solid {_TONES[tone]};'
+        f'<div role="status" style="border-left:4px solid {TONES[tone]};'
         'padding:2px 0 2px 10px;line-height:1.5;white-space:normal">'
         f"<strong>{escape(word)}</strong>{body}{extra}</div>"
     )

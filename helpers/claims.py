@@ -123,7 +123,7 @@ class Outcome:
     @property
     def measured(self) -> str:
         """Return the values as text, such as ``values_equal = 1, itemsize = 4``."""
-        return ", ".join(f"{name} = {_as_text(value)}" for name, value in self.values)
+        return ", ".join(f"{name} = {show_value(value)}" for name, value in self.values)
 
     def _rows(self) -> tuple[tuple[str, str], ...]:
         return (
@@ -399,8 +399,14 @@ def _as_value(claim: Claim, name: str, value: object) -> float | str | None:
     )
 
 
-def _as_text(value: float | str | None) -> str:
-    """Return a value for display: integers exact, other numbers with 3 significant digits."""
+def show_value(value: float | str | None) -> str:
+    """Return a measured value as text: integers exact, other numbers with 3 significant digits.
+
+    Examples
+    --------
+    >>> show_value(16_777_217), show_value(3.14159), show_value(0.999999), show_value(None)
+    ('16,777,217', '3.14', '0.999999', 'not measured')
+    """
     if value is None:
         return "not measured"
     if isinstance(value, str):

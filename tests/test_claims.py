@@ -29,7 +29,8 @@ NOT_YET = ROOT / "tests" / "claims_not_yet_tested.txt"
 
 
 @pytest.fixture(autouse=True)
-def _empty_record(monkeypatch):
+def _empty_record(monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(claims, "_recorded", {})
 
 
@@ -645,4 +646,4 @@ def test_every_claim_is_recorded_by_a_notebook_or_listed_as_not_yet_tested():
      (1.2345, "1.23"), (12345.6, "12,300"), (float("nan"), "nan"), (float("inf"), "inf")],
 )  # fmt: skip
 def test_a_value_beside_a_limit_is_not_rounded_onto_it(value, text):
-    assert claims._as_text(value) == text
+    assert claims.show_value(value) == text
