@@ -151,6 +151,7 @@ FAULTS = [
     ("title_matches_name", says("# Another title"), "found 2"),
     ("facts_line", says("# Count the bytes\n\n30 min, CPU", 1), "lacks its facts"),
     ("facts_line", says("# Count\n\n30 min · CPU · after 12, 99", 1), "after itself"),
+    ("facts_line", says("# Count\n\n30 min · CPU · after some notebooks", 1), "lacks its facts"),
     ("parts_in_order", drops(2), "the question is missing"),
     ("parts_in_order", drops(3), "able to do is missing"),
     ("parts_in_order", lambda nb: nb.cells.append(nb.cells.pop(-4)), "What you can do now stands too early"),
@@ -217,6 +218,7 @@ HARMLESS = [
     ("prose_between_code", adds(code("1"), code("2"))),
     ("prose_between_code", adds(code("1"), code("2"), code('predict("99.p1")'), code("3"))),
     ("prose_between_code", adds(code("1"), code("2"), folded("3"))),
+    ("facts_line", says("# Count\n\n30 min · CPU · after any five notebooks", 1)),
     ("short_cells", runs("x = 1\n" * 25)),
     ("title_matches_name", says("```\n# a comment\n```")),
 ]

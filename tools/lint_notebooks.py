@@ -369,7 +369,7 @@ def title_matches_name(path, nb):
 
 
 FACTS = re.compile(
-    r"^(\d+) min · CPU(?:, (?:GPU|GPUs) optional)? · after (nothing|\d\d(?:, \d\d)*)\s*$",
+    r"^(\d+) min · CPU(?:, (?:GPU|GPUs) optional)? · after (nothing|any five notebooks|\d\d(?:, \d\d)*)\s*$",
     re.MULTILINE,
 )
 
@@ -378,7 +378,8 @@ def facts_line(path, nb):
     """Find a first cell without its facts.
 
     Why: time, device and what comes before decide whether a reader starts today. The line
-    reads `30 min · CPU, GPU optional · after 11, 12`, or ends in `after nothing`.
+    reads `30 min · CPU, GPU optional · after 11, 12`, or ends in `after nothing` or, as 72
+    does, in `after any five notebooks`.
     """
     stem = Path(path).stem
     first = nb.cells[0].source if nb.cells else ""
