@@ -12,7 +12,8 @@ from types import FrameType
 from helpers._shelf import Shelf
 
 ID = re.compile(r"A\d-\d\d")
-_DEVICES = ("cpu", "cuda", "mps", "xpu")
+DEVICES = ("cpu", "cuda", "mps", "xpu")
+TEXTS = rf"[0-9a-f]{{16,128}}|nan|-?inf|text|{'|'.join(DEVICES)}"
 
 
 def blank(id: str) -> dict:
@@ -66,15 +67,15 @@ def stamp(record: dict) -> float:
 
 
 def storable(value: float | str | None) -> float | str | None:
-    """Return a measured value as JSON can hold it.
+    """Return a measured value as a record may hold it: no text but hashes and kinds of devices.
 
     Examples
     --------
-    >>> storable(float("nan")), storable(2**70), storable(True), storable("x" * 500)[-2:]
-    ('nan', 1.1805916207174113e+21, True, 'xx')
+    >>> storable(float("nan")), storable(2**70), storable("cpu"), storable("/home/ada")
+    ('nan', 1.1805916207174113e+21, 'cpu', 'text')
     """
     if isinstance(value, str):
-        return value[:_LONGEST]
+        return value if re.fullmatch(TEXTS, value) else "text"
     if isinstance(value, int) and abs(value) >= 2**63:
         try:
             value = float(value)
@@ -178,7 +179,7 @@ _FIELDS = {
         value is None or (isinstance(value, str) and bool(re.fullmatch("[0-9a-f]{16}", value)))
     ),
     "torch": _text,
-    "device": lambda value: value in (None, *_DEVICES),
+    "device": lambda value: value in (None, *DEVICES),
     "cores": lambda value: value is None or (type(value) is int and 0 < value < 100_000),
     "at": lambda value: _real(value) and 0 <= value < 1e11,
 }

@@ -112,7 +112,8 @@ _RECORDED = ("measured here", "stale")
 
 
 def _cells(row):
-    return row.claim.id, row.claim.verdict, State(row.state, STATES[row.state]), row.detail
+    tone = "bad" if row.met is False else STATES[row.state]
+    return row.claim.id, row.claim.verdict, State(row.state, tone), row.detail
 
 
 def _judged(claim, evidence):

@@ -192,7 +192,7 @@ def _guess(record):
     kind = "choice" if isinstance(guess["value"], str) or isinstance(asked, Choice) else "factor"
     if getattr(asked, "among", None) is not None:
         kind = "count"
-    unit = asked.unit if isinstance(asked, Number) else guess["unit"] or ""
+    unit = asked.unit if isinstance(asked, Number) else ""
     value = None if truth is None else truth["value"]
     return Guess(record["id"], guess["value"], value, bool(guess.get("late")), kind, unit)
 
@@ -208,14 +208,14 @@ def _topic_row(key, guesses):
     in_time = [g for g in guesses if not g.late]
     counted = [g for g in in_time if g.factor is not None]
     typical = side(typical_factor(g.factor for g in counted))
-    near = f"{sum(map(_is_near, counted))} of {len(counted)}"
+    near = _share(map(_is_near, counted))
     hits = [_share([g.hit for g in in_time if g.kind == kind]) for kind in ("choice", "count")]
     return (TOPICS[key], len(counted), typical, near, *hits, len(guesses) - len(in_time))
 
 
 def _share(hits):
     known = [hit for hit in hits if hit is not None]
-    return f"{sum(known)} of {len(known)}"
+    return f"{sum(known)} of {len(known)}" if known else "none"
 
 
 def _text(guess, value):
@@ -283,7 +283,9 @@ def plot_factors(guesses):
     for y, key in enumerate(topics):
         _dots(axes, y, [g for g in drawn if g.id[0] == key])
     _bands(axes, max(max(g.factor, 1 / g.factor) for g in drawn))
-    axes.set(ylim=(len(topics) - 0.4, -0.6), xlabel="guess / measured (log scale)")
+    axes.set(
+        ylim=(len(topics) - 0.4, -0.6), xlabel="guess / measured: left too low, right too high"
+    )
     axes.set_yticks(range(len(topics)), [TOPICS[key] for key in topics])
     axes.tick_params(axis="y", length=0)
     plotting.write_caption(figure, f"{len(guesses.counted)} counted; hollow: late, not counted. "
@@ -309,10 +311,8 @@ def _bands(axes, furthest):
         axes.axvspan(1 / width, width, color=color, alpha=0.13, linewidth=0, zorder=0)
     axes.axvline(1, color=color, linestyle="--", zorder=1)
     reach = 1.3 * max(10, furthest)
-    ticks = [each for each in (1.5, 2, 10, 100, 1e4, 1e6) if each <= reach]
     axes.set(xscale="log", xlim=(1 / reach, reach))
-    labels = [f"{_digits(each).removesuffix('.0')}x" for each in ticks]
-    axes.set_xticks([1 / each for each in reversed(ticks)] + [1] + ticks,
-                    [*(f"{x}\nlow" for x in reversed(labels)), "1", *(f"{x}\nhigh" for x in labels)],
-                    fontsize=9)  # fmt: skip
+    ticks = [each for each in (2, 10, 100, 10**4, 10**6) if each <= reach]
+    labels = [*(f"1/{each:,}" for each in reversed(ticks)), "1", *(f"{each:,}" for each in ticks)]
+    axes.set_xticks([*(1 / each for each in reversed(ticks)), 1, *ticks], labels)
     axes.set_xticks([], minor=True)

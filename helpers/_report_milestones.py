@@ -43,7 +43,8 @@ MILESTONES = (
     Milestone("trained under a budget", ("71.3",)),
 )
 _MET = {True: "measured", False: "measured otherwise", None: "not measured"}
-_TONES = {"by your own work": "good", "after the solution": "note", "not yet": "open"}
+_OWN, _AFTER, _NOT_YET = "reached by your own work", "reached after the solution", "not yet"
+_TONES = {_OWN: "good", _AFTER: "note", _NOT_YET: "open"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +54,7 @@ class Milestones(Part):
     Attributes
     ----------
     rows : tuple of tuple
-        Milestone, state, what proves it, own numbers.
+        Milestone, state, what proves it, the notebooks where, own numbers.
     """
 
     rows: tuple
@@ -68,7 +69,7 @@ class Milestones(Part):
     @property
     def reached(self):
         """Return the names of those that are reached."""
-        return tuple(name for name, state, _, _ in self.rows if state != "not yet")
+        return tuple(name for name, state, *_ in self.rows if state != _NOT_YET)
 
     def remarks(self):
         """Say how many the records prove."""
@@ -76,11 +77,8 @@ class Milestones(Part):
 
     def grids(self):
         """Return one row for each milestone."""
-        rows = [
-            (name, State(state, _TONES[state]), proof, numbers)
-            for name, state, proof, numbers in self.rows
-        ]
-        columns = ("you", "state", "proved by", "measured here")
+        rows = [(name, State(state, _TONES[state]), *rest) for name, state, *rest in self.rows]
+        columns = ("you", "state", "proved by", "in", "measured here")
         return (Grid("What the records prove", columns, tuple(rows)),)
 
 
@@ -91,12 +89,11 @@ def _judged(milestone, evidence):
     proof += [f"{id} {_MET[value]}" for id, value in met.items()]
     passed = all(state.startswith("passed") for state in states.values())
     if not (passed and all(met.values())):
-        state = "not yet"
+        state = _NOT_YET
     else:
-        own = all(state == "passed" for state in states.values())
-        state = "by your own work" if own else "after the solution"
-    where = ", ".join(str(notebook(number)) for number in sorted({id[:2] for id in states}))
-    return milestone.name, state, f"{'; '.join(proof)} (in {where})", _numbers(milestone, evidence)
+        state = _OWN if all(state == "passed" for state in states.values()) else _AFTER
+    where = [notebook(number) for number in sorted({id[:2] for id in states})]
+    return milestone.name, state, "; ".join(proof), where, _numbers(milestone, evidence)
 
 
 def _numbers(milestone, evidence):

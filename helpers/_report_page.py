@@ -1,10 +1,8 @@
 """Write a lab report as one HTML page that needs no other file, in a light and a dark theme."""
 
-from contextlib import contextmanager
 from html import escape
 
-from helpers import plotting
-from helpers._report_part import data_uri, image
+from helpers._report_part import data_uri, drawn_for, image
 
 GENERATOR = '<meta name="generator" content="measured-pytorch lab report">'
 # The fragments use JupyterLab's variables; the page defines them, so both look alike.
@@ -58,27 +56,12 @@ def page(title, remarks, parts):
 
 def both_themes(part):
     """Return a part's figure in both themes, or an empty text."""
-    with _drawn_for("light"):
+    with drawn_for("light"):
         chart = part.chart()
         shown = image(chart) if chart else ""
     if not shown:
         return ""
-    with _drawn_for("dark"):
+    with drawn_for("dark"):
         dark = data_uri(part.chart())
     source = f'<source media="(prefers-color-scheme: dark)" srcset="{dark}">'
     return f"<figure><picture>{source}{shown}</picture></figure>"
-
-
-@contextmanager
-def _drawn_for(theme):
-    """Draw in a theme, whatever the notebook chose, without changing what it chose."""
-    import matplotlib as mpl
-
-    before = next(name for name, colors in plotting.PALETTES.items() if colors == plotting.colors())
-    try:
-        with mpl.rc_context():
-            plotting.use_style(theme)
-            yield
-    finally:
-        with mpl.rc_context():
-            plotting.use_style(before)

@@ -1,11 +1,12 @@
 """Show one part of a lab report: a heading, sentences, tables, and at most one figure."""
 
 import base64
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 
-from helpers import _display
+from helpers import _display, plotting
 from helpers.table import text_table
 
 _LEFT = ' style="text-align:left;vertical-align:top"'
@@ -61,7 +62,7 @@ class Grid:
     columns : tuple of str
         The heads.
     rows : tuple of tuple
-        Cells: texts, numbers, `Link` or `State`.
+        Cells: texts, numbers, `Link` or `State`, or a list of these.
     folded : bool
         Whether a reader opens it; its text then is its caption alone.
     """
@@ -73,7 +74,7 @@ class Grid:
 
     def text(self):
         """Return the caption and, unless it is folded, the rows."""
-        rows = [[str(cell) for cell in row] for row in self.rows]
+        rows = [[_text(cell) for cell in row] for row in self.rows]
         shown = [] if self.folded or not rows else text_table(self.columns, rows)
         return "\n".join([self.caption, *shown])
 
@@ -88,8 +89,18 @@ class Grid:
         return f"<details><summary>{escape(self.caption)}</summary>{table}</details>"
 
 
+def _text(cell):
+    return ", ".join(map(_text, cell)) if isinstance(cell, list) else str(cell)
+
+
+def _html(cell):
+    if isinstance(cell, list):
+        return ", ".join(map(_html, cell))
+    return cell.html() if hasattr(cell, "html") else escape(str(cell))
+
+
 def _row(row):
-    first, *others = (cell.html() if hasattr(cell, "html") else escape(str(cell)) for cell in row)
+    first, *others = map(_html, row)
     cells = "".join(f"<td{_LEFT}>{cell}</td>" for cell in others)
     return f'<tr><th scope="row"{_LEFT}>{first}</th>{cells}</tr>'
 
@@ -160,3 +171,24 @@ def data_uri(chart):
         few = drawn.convert("RGB").quantize(64, dither=Image.Dither.NONE)
         few.save(small, format="png", optimize=True)
     return "data:image/png;base64," + base64.b64encode(small.getvalue()).decode()
+
+
+def theme():
+    """Return the name of the theme in which figures are drawn now."""
+    colors = plotting.colors()
+    return next(name for name, palette in plotting.PALETTES.items() if palette == colors)
+
+
+@contextmanager
+def drawn_for(name):
+    """Draw in a theme, whatever the notebook chose, without changing what it chose."""
+    import matplotlib as mpl
+
+    before = theme()
+    try:
+        with mpl.rc_context():
+            plotting.use_style(name)
+            yield
+    finally:
+        with mpl.rc_context():
+            plotting.use_style(before)

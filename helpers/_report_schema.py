@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from helpers._claim_record import DEVICES, TEXTS
 from helpers.claims import VERDICTS, load_ledger
 from helpers.exercises import _catalog
 from helpers.exercises._model import Choice
@@ -21,7 +22,6 @@ from helpers.table import Table
 
 NAME = "measured-pytorch-report-1"
 LARGEST = 1_000_000  # bytes
-DEVICES = ("cpu", "cuda", "mps", "xpu")
 NO_OPTION = "none of the options"
 _MOST = 1_000  # entries in a list
 _WORDS = {"ended", "keys", "not attempted", "other error", "other sentence", "passed", "time",
@@ -76,7 +76,6 @@ _GUESS = Rule("a number, or an option of the question",
               lambda value: isinstance(value, str) or is_number(value))  # fmt: skip
 _MISSES = Rule("at most 100 ids of sentences", lambda value: isinstance(value, list)
                and len(value) <= 100 and all(isinstance(each, str) for each in value))  # fmt: skip
-_TEXTS = r"[0-9a-f]{16,128}|nan|-?inf|cpu|cuda|mps|xpu|text"
 _VALUES = Rule("measured numbers by the names that the claim's test has; of a text a hash only",
                lambda value: isinstance(value, dict) and all(map(_is_value, value.values())))  # fmt: skip
 
@@ -252,7 +251,7 @@ def _version(text):
 
 def _is_value(value):
     if isinstance(value, str):
-        return bool(re.fullmatch(_TEXTS, value))
+        return bool(re.fullmatch(TEXTS, value))
     return value is None or isinstance(value, bool) or is_number(value)
 
 

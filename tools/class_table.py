@@ -1,0 +1,108 @@
+"""Join the lab reports of a class: course.py class a.json b.json ... [--out folder].
+
+A reader makes a report in notebook 72: ``lab_report.build().save()`` writes lab-report.json.
+Here class-table.md, class-table.csv and class-table.png are made of all of them. Reports are read
+as text and nothing in them is executed; a file that is no report is named, and the rest goes on.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from helpers import _shelf, class_table
+
+MARK = "Class table of Measured PyTorch"
+FILES = ("class-table.md", "class-table.csv", "class-table.png")
+# What the first bytes of each file hold if an earlier run wrote it: only such a file is replaced.
+OWN = (f"<!-- {MARK} -->", ",".join(class_table.EXERCISES[:5]), MARK)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write the tables.
+
+    Returns
+    -------
+    int
+        0 when every file was read, 1 when some were refused or nothing could be written, 2 when
+        no file was a report.
+    """
+    parser = argparse.ArgumentParser(
+        prog="course.py class",
+        description="Join lab reports into one table that names nobody.",
+    )
+    parser.add_argument("reports", nargs="+", metavar="report.json", help="what notebook 72 saved")
+    parser.add_argument(
+        "--out", default=".", metavar="folder", help="where to write; default: here"
+    )
+    options = parser.parse_args(argv)
+    reports, refused = _read(options.reports)
+    if not reports:
+        print("No file was a lab report, so there is no table.", file=sys.stderr)
+        return 2
+    table = class_table.build(reports)
+    said = _write(table, Path(options.out))
+    if said:
+        print(said, file=sys.stderr)
+        return 1
+    print(f"{' '.join(FILES)}: {len(reports)} reports of {table.readers} readers.")
+    return 1 if refused else 0
+
+
+def _read(names: list[str]) -> tuple[list[dict], int]:
+    """Read the reports; say of each that is refused why."""
+    reports, refused = [], 0
+    for name in names:
+        try:
+            reports.append(class_table.read(name))
+        except ValueError as error:
+            refused += 1
+            print(f"{name}: refused, {error}", file=sys.stderr)
+    return reports, refused
+
+
+def _write(table: class_table.ClassTable, folder: Path) -> str:
+    """Write the three files; return why not, or an empty text."""
+    bundle, _ = table.chart()._repr_mimebundle_()
+    png = _marked(bundle["image/png"])
+    contents = (f"{OWN[0]}\n{table.to_markdown()}", table.to_csv(), png)
+    files = dict(zip(FILES, contents, strict=True))
+    foreign = [name for name, mark in zip(FILES, OWN, strict=True)
+               if not _is_ours(folder / name, mark)]  # fmt: skip
+    if foreign:
+        return (
+            f"{', '.join(foreign)} is there and no class table: move it, or choose another --out. "
+            "Nothing was written."
+        )
+    try:
+        for name, content in files.items():
+            _shelf.write(folder / name, content if isinstance(content, bytes) else content.encode())
+    except OSError as error:
+        return f"Nothing was saved, because {_shelf.why(error, 'the folder')}."
+    return ""
+
+
+def _marked(png: bytes) -> bytes:
+    """Put the mark into a PNG, so that a later run knows that it may replace it."""
+    import io
+
+    from PIL import Image, PngImagePlugin
+
+    info, out = PngImagePlugin.PngInfo(), io.BytesIO()
+    info.add_text("Title", MARK)
+    with Image.open(io.BytesIO(png)) as image:
+        image.save(out, format="png", pnginfo=info)
+    return out.getvalue()
+
+
+def _is_ours(path: Path, mark: str) -> bool:
+    if not path.exists() and not path.is_symlink():
+        return True
+    try:
+        with path.open("rb") as file:
+            return mark.encode() in file.read(1_000)
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
