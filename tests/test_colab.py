@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import subprocess
 import sys
 import tomllib
@@ -12,6 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from sample_notebooks import notebook
+from small_environment import SmallEnvironment
 
 from helpers import colab
 from helpers._paths import ROOT
@@ -35,7 +35,7 @@ print("\\x1e" + json.dumps([error, new, "helpers" in sys.modules]))
 """
 
 
-# Small packages, a folder in place of the index, and a place to install into ----------------
+# Small packages and a place to install into -------------------------------------------------
 
 
 def wheel(folder, name, version, requires=()):
@@ -55,18 +55,11 @@ def wheel(folder, name, version, requires=()):
     return path
 
 
-class Runtime:
-    """An environment in which the packages of this test run and tiny_present 1.0 are present."""
+class Runtime(SmallEnvironment):
+    """An environment in which tiny_present 1.0 is present, and a folder in place of the index."""
 
     def __init__(self, folder):
-        self.folder = folder / "runtime"
-        subprocess.run(
-            [sys.executable, "-m", "venv", "--without-pip", str(self.folder)], check=True
-        )
-        self.python = next(self.folder.glob("[bS][ic][nr]*/python*"))
-        self.site = Path(self.ask("import sysconfig; print(sysconfig.get_path('purelib'))"))
-        here = Path(pytest.__file__).parents[1]  # a plain line: no .pth of that folder counts
-        Path(self.site, "present.pth").write_text(f"{here}\n")
+        super().__init__(folder / "runtime")
         with zipfile.ZipFile(wheel(folder, "tiny_present", "1.0")) as archive:
             archive.extractall(self.site)
         self.index = folder / "index"
@@ -76,19 +69,6 @@ class Runtime:
         wheel(self.index, "tiny_greedy", "1.0", ["tiny-present>=2"])
         self.content = folder / "content"  # where a notebook runs
         self.content.mkdir()
-
-    def ask(self, program, **options):
-        """Run a program in it and return what it printed."""
-        settings = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-        ran = subprocess.run(
-            [str(self.python), "-c", program],
-            env=settings | options.pop("env", {}),
-            capture_output=True,
-            text=True,
-            check=True,
-            **options,
-        )
-        return ran.stdout.strip()
 
     def run(self, source, on_colab=True, cwd=None, **settings):
         """Run a cell; return what it printed, its error, and what joined sys.path."""
@@ -170,12 +150,11 @@ def test_a_second_run_says_nothing_and_needs_no_network(runtime, course):
     runtime.run(cell)
     Path(f"{course}.git").rename(f"{course}.gone")
     before = runtime.versions()
-    printed, error, paths = runtime.run(cell, PIP_FIND_LINKS="", PIP_INDEX_URL="http://127.0.0.1:9")
+    no_network = {"PIP_FIND_LINKS": "", "PIP_INDEX_URL": "http://127.0.0.1:9"}
+    printed, error, paths = runtime.run(f"{cell}\n{cell}", **no_network)
     assert (printed, error) == ("", "")
     assert paths == [str(runtime.content / "course")]
     assert runtime.versions() == before
-    twice, error, paths = runtime.run(f"{cell}\n{cell}")
-    assert (twice, error, paths) == ("", "", [str(runtime.content / "course")])
 
 
 def test_a_fetch_that_was_killed_is_begun_again(runtime, course):
@@ -218,10 +197,9 @@ def test_without_an_index_the_reader_is_told_what_is_absent(runtime, course):
     assert error == ""
 
 
-def test_an_older_fetched_release_and_an_old_runtime_are_named(runtime, tmp_path):
-    course = make_course(tmp_path / "origin", base='"tiny-present>=1.0.1"')
-    publish(course)
-    runtime.run(colab_cell.cell(course))
+def test_an_older_fetched_release_and_an_old_runtime_are_named(runtime):
+    base = '"tiny-present>=1.0.1"'
+    course = make_course(runtime.content / "course", deploy='"tiny-present"', base=base)
     newer = colab_cell.cell(course).replace("v1.0.0", "v1.0.1")
     other, old = runtime.run(newer)[0].splitlines()
     assert other == (
