@@ -23,7 +23,8 @@ ROOT = os.path.dirname(os.path.abspath(__file__))
 OLDEST, NEWEST = (3, 11), (3, 14)
 OTHERS = ("3.13", "3.12", "3.14", "3.11")  # tried in turn when the running Python does not fit
 
-# Each command is tools/<command>.py. First the extras of pyproject.toml that it needs.
+# Each command is tools/<command>.py, except those in MODULES. First the extras of
+# pyproject.toml that it needs.
 COMMANDS = {
     "lab": ("deploy", "open the course in JupyterLab (more arguments go to JupyterLab)"),
     "test": ("deploy test", "run every test and every notebook (more arguments go to pytest)"),
@@ -36,7 +37,14 @@ COMMANDS = {
     "bench": ("deploy test", "measure the course's own tools and write benchmarks/RESULTS.md"),
     "gpu-check": ("deploy test", "run on a CUDA device what needs one, and keep what it measured"),
     "doctor": ("", "say what this machine lacks, each with its fix"),
+    "site": ("", "write the course as web pages, to read without running"),
+    "class": ("", "join the lab reports of a class into one table: a.json b.json ..."),
+    "classroom": ("deploy test", "keep the pages for instructors true; --edition adds solutions"),
+    "shared-server": ("deploy", "say what a machine needs that a class shares: --users 20"),
+    "wheelhouse": ("", "collect the wheels for installs without a network, in a folder"),
+    "test-colab": ("deploy test", "run the notebooks at Colab's versions; takes numbers: 13 62"),
 }
+MODULES = {"class": "class_table"}  # `class` is a word of Python
 
 # Which files inside the environment belong to this program:
 LOCK = ".course-lock"  # held while one start makes the environment
@@ -421,7 +429,8 @@ def make_ready(folder, extras):
 
 def hand_over(python, command, arguments):
     """Run the command's module inside the environment and return its exit code."""
-    module = [python, "-m", "tools." + command.replace("-", "_")] + arguments
+    name = MODULES.get(command, command.replace("-", "_"))
+    module = [python, "-m", "tools." + name] + arguments
     os.chdir(ROOT)
     sys.stdout.flush()
     if os.name != "nt":
@@ -442,7 +451,7 @@ def say(text):
 def usage():
     """Return the list of commands."""
     lines = ["Usage: python3 course.py COMMAND", ""]
-    lines += [f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items()]
+    lines += [f"  {name:<13} {text}" for name, (_, text) in COMMANDS.items()]
     return "\n".join(lines)
 
 

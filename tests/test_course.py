@@ -168,7 +168,7 @@ def test_the_reader_s_pip_settings_reach_pip(steps, monkeypatch, capsys):
 
 def test_every_command_is_a_module_of_tools():
     for command in course.COMMANDS:
-        name = command.replace("-", "_")
+        name = course.MODULES.get(command, command.replace("-", "_"))
         assert (ROOT / "tools" / f"{name}.py").exists(), command
         assert importlib.util.find_spec(f"tools.{name}")
 
