@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 
 from helpers._claim_record import DEVICES, TEXTS
 from helpers.claims import VERDICTS, load_ledger
@@ -156,10 +157,11 @@ def public(evidence, reader):
     times = {id: record["last"] or record["first"] or 0 for id, record in evidence.records.items()}
     times |= {id: record["at"] for id, record in evidence.claims.items()}
     order = {id: n for n, id in enumerate(sorted(times, key=lambda id: (times[id], id)), 1)}
-    found = {name: [] for name in LISTS}
+    found, known = {name: [] for name in LISTS}, {name: _known(name) for name in LISTS}
     for id, record in sorted([*evidence.records.items(), *evidence.claims.items()]):
         when = {"id": id, "week": week(times[id]), "order": min(order[id], _MOST * 3)}
-        name, entry = _entry(id, record)
+        name = "claims" if "values" in record else "predictions" if ".p" in id else "exercises"
+        entry = _PUBLIC[name](id, record) if id in known[name] else None
         if entry is not None and len(found[name]) < _MOST:
             found[name].append({**when, **entry})
     return {
@@ -172,18 +174,6 @@ def public(evidence, reader):
         "cores": evidence.cores,
         **found,
     }
-
-
-def _entry(id, record):
-    """Return the list of a record and its entry there, or None if the course has no such id."""
-    if "values" in record:
-        claim = _claims().get(id)
-        return "claims", _public_claim(claim, record) if claim and claim.expectation else None
-    if ".p" in id:
-        known = id in _catalog.known_ids("PREDICTIONS") and record["guess"]
-        return "predictions", _public_prediction(id, record) if known else None
-    known = id in _catalog.known_ids("EXERCISES")
-    return "exercises", _public_exercise(id, record) if known else None
 
 
 def _public_exercise(id, record):
@@ -201,13 +191,16 @@ def _public_exercise(id, record):
 
 def _public_prediction(id, record):
     guess, truth = record["guess"], record["truth"]
+    if guess is None:
+        return None
     value = None if truth is None else truth["value"]
     if not _fits_question(id, guess["value"]) or not _fits_question(id, value, truth=True):
         return None  # asked otherwise by another version of the course
     return {"guess": guess["value"], "truth": value, "late": bool(guess.get("late"))}
 
 
-def _public_claim(claim, record):
+def _public_claim(id, record):
+    claim = _claims()[id]
     values = {name: record["values"].get(name) for name in claim.names}
     verdict = record["verdict"] if record["verdict"] in VERDICTS else claim.verdict
     return {
@@ -221,6 +214,13 @@ def _public_claim(claim, record):
     }
 
 
+_PUBLIC = {
+    "exercises": _public_exercise,
+    "predictions": _public_prediction,
+    "claims": _public_claim,
+}
+
+
 def messages(id):
     """Return the ids of sentences that a record of an exercise may hold."""
     return {*_WORDS, *_ERRORS, *(wrong.name for wrong in _catalog.find_exercise(id).wrong)}
@@ -232,7 +232,7 @@ def week(seconds):
     Examples
     --------
     >>> week(1_796_000_000), week(0)
-    ('2026-W48', None)
+    ('2026-W49', None)
     """
     if not 946_684_800 < seconds < 4_102_444_800:  # the years 2000 to 2099
         return None
@@ -240,6 +240,7 @@ def week(seconds):
     return f"{year}-W{number:02}"
 
 
+@cache
 def _claims():
     return {claim.id: claim for claim in load_ledger()}
 
@@ -309,10 +310,12 @@ def check(data):
     """Raise ValueError unless a value is a report with nothing but allowed fields."""
     _check_fields(data, REPORT, "report")
     for name, rules in LISTS.items():
-        ids = []
+        ids, known = [], _known(name)
         for n, entry in enumerate(data[name]):
             where = f"{name}[{n}]"
             _check_fields(entry, rules, where)
+            if entry["id"] not in known:
+                raise ValueError(f"{where}: id must be one of this version of the course")
             _check_meaning(name, entry, where)
             ids.append(entry["id"])
         if len(ids) > len(set(ids)):
@@ -337,10 +340,8 @@ def _check_fields(value, rules, where):
 
 
 def _check_meaning(name, entry, where):
-    """Raise unless the ids are those of this course, and each text is one of its own."""
+    """Raise unless each text of an entry is one of the course's own."""
     id = entry["id"]
-    if id not in _known(name):
-        raise ValueError(f"{where}: id must be one of this version of the course")
     if name == "exercises" and not {*entry["misses"], entry["message"]} <= {*messages(id), None}:
         raise ValueError(f"{where}: message and misses must be ids that {id} has")
     if name == "predictions":
@@ -353,5 +354,5 @@ def _check_meaning(name, entry, where):
 
 def _known(name):
     if name == "claims":
-        return {claim.id for claim in load_ledger() if claim.expectation}
+        return {id for id, claim in _claims().items() if claim.expectation}
     return set(_catalog.known_ids(name.upper()))

@@ -117,11 +117,11 @@ class LabReport(_display.Shown):
         Page
             It names the two files, or says why nothing was written; no error reaches the cell.
         """
-        texts = dict(zip(FILES, (self.to_html(), self.to_json() + "\n"), strict=True))
         foreign = [name for name in FILES if not _is_ours(Path(folder, name), _OWN[name])]
         if foreign:
             told = f"{' and '.join(foreign)} is there and was not written by a lab report: "
             return Page("Nothing written", told + "move it, or choose another folder.")
+        texts = dict(zip(FILES, (self.to_html(), self.to_json() + "\n"), strict=True))
         try:
             for name, text in texts.items():
                 _shelf.write(Path(folder, name), text.encode())

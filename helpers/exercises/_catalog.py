@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 import re
+from functools import cache
 
 _ID = re.compile(r"(\d\d)\.p?\d{1,3}")
 _used = []
@@ -72,6 +73,7 @@ def _course_module(id):
     return [_import(f"nb{match[1]}")] if match and f"nb{match[1]}" in _course_names() else []
 
 
+@cache
 def _course_names():
     package = importlib.import_module("exercises")
     names = [info.name for info in pkgutil.iter_modules(package.__path__)]
