@@ -1,6 +1,9 @@
 """The pages for instructors: what is generated is fresh, what people write is there."""
 
+import os
 import re
+import runpy
+import subprocess
 
 import nbformat
 import pytest
@@ -121,6 +124,63 @@ def test_a_range_reads_as_whole_numbers_where_things_are_counted():
     ]  # fmt: skip
     assert classroom.guesses(times)[1] == ("4,096 up to 8,192 times", "fits")
     assert classroom.guesses(Choice(question="?", options={"a": "A", "b": "B"}))[1] == ("b", "B")
+
+
+# The guide
+
+
+def test_the_guide_says_first_that_it_holds_answers_and_its_plans_are_fresh(texts):
+    guide = classroom.read(classroom.GUIDE)
+    assert guide == texts[classroom.GUIDE], "run python3 course.py classroom"
+    assert "hold the answers" in guide.partition("##")[0]
+
+
+def test_commands_that_the_guide_names_are_modules():
+    named = set(re.findall(r"course\.py ([a-z-]+)", classroom.read(classroom.GUIDE)))
+    assert {"classroom", "shared-server", "wheelhouse", "class", "doctor"} <= named
+    files = {"class": "class_table"}
+    modules = [files.get(name, name.replace("-", "_")) for name in named]
+    assert [name for name in modules if not (ROOT / "tools" / f"{name}.py").exists()] == []
+
+
+posix_only = pytest.mark.skipif(os.name == "nt", reason="JupyterHub runs on POSIX systems alone")
+
+
+@posix_only
+def test_the_recipe_gives_each_reader_folders_of_their_own(tmp_path):
+    """Run the script of the recipe with programs that say what they were given."""
+    home, bin_folder = tmp_path / "a home", tmp_path / "env" / "bin"
+    for folder in (home, bin_folder):
+        folder.mkdir(parents=True)
+    for name in ("python", "jupyterhub-singleuser"):
+        program = bin_folder / name
+        program.write_text(
+            '#!/bin/sh\necho "$(basename "$0")|$(pwd)|$*|$COURSE_WORKBOOK|$COURSE_HOME"\n'
+        )
+        program.chmod(0o755)
+    environ = {"HOME": str(home), "COURSE": str(ROOT), "COURSE_VENV": str(bin_folder.parent),
+               "PATH": os.environ["PATH"]}  # fmt: skip
+    script = str(classroom.PAGES / "jupyterhub" / "start_server.sh")
+    said = subprocess.check_output(["sh", script, "--port=1"], env=environ, text=True)
+    own = f"{home}/measured-pytorch|{home}/.measured-pytorch"
+    assert said.splitlines() == [
+        f"python|{ROOT}|-m tools.workbook|{own}",
+        f"jupyterhub-singleuser|{home}|--port=1|{own}",
+    ]
+
+
+def test_the_hub_listens_on_this_machine_alone_and_starts_the_recipe_s_script(monkeypatch):
+    from traitlets.config import Config
+
+    monkeypatch.setenv("COURSE", str(ROOT))
+    monkeypatch.setenv("COURSE_VENV", "/srv/env")
+    path = classroom.PAGES / "jupyterhub" / "jupyterhub_config.py"
+    c = Config()
+    runpy.run_path(str(path), init_globals={"get_config": lambda: c})
+    assert c.JupyterHub.bind_url.startswith("http://127.0.0.1:")
+    assert c.Spawner.cmd == ["sh", str(path.with_name("start_server.sh"))]
+    assert c.Spawner.environment["COURSE_VENV"] == "/srv/env"
+    assert "--allow-root" not in c.Spawner.args
 
 
 # The plans
