@@ -4,13 +4,18 @@ import json
 import math
 import random
 
+import nbformat
 import pytest
 
 from exercises import nb72
-from helpers import claims
+from helpers import _report_sample, claims, lab_report
+from helpers._paths import ROOT
+from helpers.exercises import _catalog
 from helpers.exercises._record import ORDER, blank, merge
 from helpers.exercises._selftest import judge_source
+from tools.kernel import execute
 
+PATH = ROOT / "notebooks" / "72_read_your_lab_report.ipynb"
 SCIPY = (
     "from scipy.stats import beta\n\n\n"
     "def interval(k, n):\n    if n == 0:\n        return 0, 1\n"
@@ -124,3 +129,50 @@ def test_a_statement_without_a_quantity_is_refused(id):
     with pytest.raises(ValueError, match="names no quantity, setting or comparison"):
         claims.record(id, ratio=math.pi)
     assert next(c for c in claims.load_ledger() if c.id == id).notebook == 72
+
+
+@pytest.fixture(scope="module")
+def with_records(tmp_path_factory):
+    """Return the notebook as a reader with records sees it, and their folder before and after."""
+    home = tmp_path_factory.mktemp("home")
+    evidence = _report_sample.sample("a reader")
+    for folder, records in (("exercises", evidence.records), ("claims", evidence.claims)):
+        (home / folder).mkdir()
+        for id, record in records.items():
+            (home / folder / f"{id}.json").write_text(json.dumps(record))
+    before = {path: path.read_bytes() for path in home.rglob("*.json")}
+    nb = nbformat.read(PATH, as_version=4)
+    execute(nb, PATH.parent, course_home=home)
+    return nb, before, {path: path.read_bytes() for path in home.rglob("*.json")}
+
+
+def shown_by(nb, source):
+    """Return the text that the only cell with this line in it shows."""
+    (cell,) = [c for c in nb.cells if c.cell_type == "code" and source in c.source]
+    return "\n".join(o.get("text") or o.data.get("text/plain", "") for o in cell.outputs)
+
+
+def test_a_reader_with_records_sees_their_own(with_records):
+    nb, _, _ = with_records
+    board = shown_by(nb, "report = lab_report.build()")
+    assert "Sample" not in board
+    assert board.startswith("Machine: ")
+    assert "Yours:" in shown_by(nb, "def typical(factors)")
+    assert "too few" not in shown_by(nb, "def typical(factors)")
+    assert "A1-28" in shown_by(nb, "report.claims.chart()")
+    assert "needs CUDA" in shown_by(nb, "report.claims.chart()")
+    assert "Of your user name, host, home and folder it holds 0" in shown_by(nb, "report.save")
+
+
+def test_looking_at_the_report_writes_no_record(with_records):
+    _, before, after = with_records
+    assert {path: after.get(path) for path in before} == before
+    assert {path.name for path in after.keys() - before.keys()} <= {"reader.json"}
+    assert not list((ROOT / "notebooks").glob("lab-report*"))
+
+
+def test_the_counts_add_up_to_the_ids_of_the_course():
+    report = lab_report.build(sample=True)
+    assert sum(report.board.counts().values()) == len(_catalog.known_ids("EXERCISES"))
+    assert sum(report.claims.counts().values()) == len(claims.load_ledger())
+    assert report.merged_with(report) == report
