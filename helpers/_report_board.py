@@ -30,9 +30,12 @@ class Board(Part):
     ----------
     states : dict of str to str
         Exercise to its state, for every exercise of the course and every recorded one.
+    sample : bool
+        Whether all of it was generated.
     """
 
     states: dict
+    sample: bool = False
 
     heading = "Exercises by notebook"
 
@@ -41,7 +44,7 @@ class Board(Part):
         """Read the states off the records."""
         ids = {*_report_evidence.known("EXERCISES"), *evidence.records}
         ids = sorted(id for id in ids if ".p" not in id)
-        return cls({id: state_of(evidence.record(id)) for id in ids})
+        return cls({id: state_of(evidence.record(id)) for id in ids}, evidence.sample)
 
     def counts(self):
         """Count the exercises in each state."""
@@ -82,9 +85,12 @@ class Incomplete(Part):
     open : dict of str to tuple of three tuples
         Notebook to its exercises that are not passed, predictions without a guess, and claims
         that were not measured or have to be measured again.
+    sample : bool
+        Whether all of it was generated.
     """
 
     open: dict
+    sample: bool = False
 
     heading = "Incomplete"
 
@@ -97,14 +103,15 @@ class Incomplete(Part):
         measures = [row.claim for row in claims.rows if row.state in ("missing", "stale")]
         numbers = {id[:2] for id in (*exercises, *guesses)}
         numbers |= {f"{claim.notebook:02}" for claim in measures}
-        return cls({
+        found = {
             number: (
                 tuple(id for id in exercises if id[:2] == number),
                 tuple(id for id in guesses if id[:2] == number),
                 tuple(claim.id for claim in measures if f"{claim.notebook:02}" == number),
             )
             for number in sorted(numbers)
-        })  # fmt: skip
+        }
+        return cls(found, evidence.sample)
 
     def remarks(self):
         """Say that the list forbids nothing."""

@@ -56,16 +56,19 @@ class Claims(Part):
     ----------
     rows : tuple of ClaimRow
         One for each row of the ledger, in its order.
+    sample : bool
+        Whether all of it was generated.
     """
 
     rows: tuple
+    sample: bool = False
 
     heading = "Claims"
 
     @classmethod
     def of(cls, evidence):
         """Decide the state of every claim."""
-        return cls(tuple(_judged(claim, evidence) for claim in load_ledger()))
+        return cls(tuple(_judged(claim, evidence) for claim in load_ledger()), evidence.sample)
 
     def counts(self):
         """Count the claims by verdict and state.
@@ -80,8 +83,8 @@ class Claims(Part):
 
     def remarks(self):
         """Name the claims in which this machine and the ledger disagree."""
-        other = [row.claim.id for row in self.rows if row.met is False]
         fresh = [row for row in self.rows if row.state == "measured here"]
+        other = [row.claim.id for row in fresh if row.met is False]
         said = [f"{len(fresh)} of {len(self.rows)} claims are measured here."]
         if other:
             said.append(f"This machine disagrees with the ledger in {', '.join(other)}.")
@@ -112,7 +115,7 @@ _RECORDED = ("measured here", "stale")
 
 
 def _cells(row):
-    tone = "bad" if row.met is False else STATES[row.state]
+    tone = "bad" if row.detail.startswith("disagrees") else STATES[row.state]
     return row.claim.id, row.claim.verdict, State(row.state, tone), row.detail
 
 
@@ -131,10 +134,11 @@ def _judged(claim, evidence):
         detail = f"needs CUDA; with it, in {where}" if cuda else f"{where} could not measure it"
         return ClaimRow(claim, "not measurable here", detail)
     numbers = ", ".join(f"{name} = {show_value(value)}" for name, value in record["values"].items())
-    numbers = numbers if record["met"] else f"disagrees: {numbers}"
     why = _stale(claim, record, evidence)
-    state, detail = ("stale", f"{numbers}; {why}") if why else ("measured here", numbers)
-    return ClaimRow(claim, state, detail, record["met"])
+    if why:
+        return ClaimRow(claim, "stale", f"{numbers}; {why}", record["met"])
+    detail = numbers if record["met"] else f"disagrees: {numbers}"
+    return ClaimRow(claim, "measured here", detail, record["met"])
 
 
 def _stale(claim, record, evidence):

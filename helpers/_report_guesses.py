@@ -119,9 +119,12 @@ class Guesses(Part):
     ----------
     guesses : tuple of Guess
         All that are stored, by notebook and number.
+    sample : bool
+        Whether all of it was generated.
     """
 
     guesses: tuple
+    sample: bool = False
 
     heading = "Guesses"
 
@@ -130,7 +133,8 @@ class Guesses(Part):
         """Read the guesses off the records."""
         ids = sorted((id for id in evidence.records if ".p" in id), key=_catalog.sort_key)
         records = (evidence.record(id) for id in ids)
-        return cls(tuple(_guess(record) for record in records if record["guess"]))
+        guesses = tuple(_guess(record) for record in records if record["guess"])
+        return cls(guesses, evidence.sample)
 
     @property
     def counted(self):

@@ -55,16 +55,20 @@ class Milestones(Part):
     ----------
     rows : tuple of tuple
         Milestone, state, what proves it, the notebooks where, own numbers.
+    sample : bool
+        Whether all of it was generated.
     """
 
     rows: tuple
+    sample: bool = False
 
     heading = "Milestones"
 
     @classmethod
     def of(cls, evidence):
         """Decide every milestone from the records alone."""
-        return cls(tuple(_judged(milestone, evidence) for milestone in MILESTONES))
+        rows = tuple(_judged(milestone, evidence) for milestone in MILESTONES)
+        return cls(rows, evidence.sample)
 
     @property
     def reached(self):

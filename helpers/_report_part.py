@@ -105,10 +105,21 @@ def _row(row):
     return f'<tr><th scope="row"{_LEFT}>{first}</th>{cells}</tr>'
 
 
+LABEL = "Sample record: generated, not yours"
+
+
 class Part(_display.Shown):
-    """Display what a subclass states: ``heading``, ``remarks()``, ``grids()`` and ``chart()``."""
+    """Display what a subclass states: ``heading``, ``remarks()``, ``grids()`` and ``chart()``.
+
+    A part of a sample says so itself, because it may be shown alone.
+    """
 
     heading = ""
+    sample = False
+
+    def sentences(self):
+        """Return the label of a sample, then the remarks."""
+        return (*([f"{LABEL}."] if self.sample else []), *self.remarks())
 
     def remarks(self):
         """Return sentences that stand above the tables."""
@@ -125,7 +136,7 @@ class Part(_display.Shown):
     def text(self):
         """Return heading, sentences, message of the figure and tables."""
         figure = self.chart()
-        said = [self.heading, *self.remarks(), *([f"Figure: {figure.message}"] if figure else [])]
+        said = [self.heading, *self.sentences(), *([f"Figure: {figure.message}"] if figure else [])]
         return "\n".join([*said, *(grid.text() for grid in self.grids())])
 
     def html(self):
@@ -140,7 +151,7 @@ class Part(_display.Shown):
         pictures : callable, optional
             Returns the HTML of this part's figure; by default it is drawn in the current theme.
         """
-        said = "".join(f"<p>{escape(text)}</p>" for text in self.remarks())
+        said = "".join(f"<p>{escape(text)}</p>" for text in self.sentences())
         figure = (pictures or picture)(self)
         return said + figure + "".join(grid.html() for grid in self.grids())
 

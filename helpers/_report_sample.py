@@ -11,7 +11,6 @@ from helpers.exercises import _catalog
 from helpers.exercises._model import Choice
 from helpers.exercises._record import blank
 
-LABEL = "Sample record: generated, not yours"
 READER = "00000000"
 _TORCH = "2.13.0"
 _BEGIN = 1_772_000_000  # Unix seconds, in March 2026; every event of a notebook is a day later

@@ -23,6 +23,7 @@ from helpers._report_claims import Claims
 from helpers._report_evidence import Evidence
 from helpers._report_guesses import Guesses
 from helpers._report_milestones import Milestones
+from helpers._report_part import LABEL
 from helpers._report_schema import fields
 from helpers.exercises import _record
 from helpers.exercises._check import Page
@@ -163,7 +164,7 @@ class LabReport(_display.Shown):
         return _of(evidence)
 
     def _head(self):
-        label = [f"{_report_sample.LABEL}."] if self.is_sample else []
+        label = [f"{LABEL}."] if self.is_sample else []
         return [*label, self.evidence.machine]
 
 

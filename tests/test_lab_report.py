@@ -98,6 +98,15 @@ def test_with_nothing_recorded_it_is_the_labeled_sample_and_nothing_is_written(h
     assert not home.exists()
 
 
+def test_each_part_of_a_sample_says_so_itself_and_no_other_does():
+    label = "Sample record: generated, not yours."
+    for part in SAMPLE.parts:
+        assert repr(part).splitlines()[1] == label
+        assert f"<p>{label}</p>" in part.html()
+    own = lab_report._of(evidence([exercise("13.1")]))
+    assert label not in repr(own)
+
+
 def test_the_sample_is_the_same_in_every_run():
     assert lab_report.build(sample=True) == SAMPLE
     assert repr(SAMPLE) == repr(lab_report.build(sample=True))
@@ -285,6 +294,8 @@ def test_a_disagreeing_machine_is_named():
     found = Claims.of(evidence([], [measured("A1-28", {"total": 14}, met=False)]))
     assert "This machine disagrees with the ledger in A1-28." in repr(found)
     assert "disagrees: total = 14" in repr(found)
+    old = measured("A1-28", {"total": 14}, met=False, torch="2.11.0")
+    assert "disagrees" not in repr(Claims.of(evidence([], [old]))), "what is stale says nothing now"
 
 
 @pytest.mark.parametrize(
