@@ -117,14 +117,13 @@ def fingerprint(source: str) -> str | None:
 def fingerprint_of_caller(frame: FrameType) -> str | None:
     """Return the fingerprint of the cell that a frame runs; None outside of a cell.
 
-    A kernel keeps the source of each cell in ``linecache`` and, unlike that of a file, without
-    the time of its last change.
+    A kernel keeps the source of each cell in ``linecache``, and its namespace, unlike that of a
+    program, names no file.
     """
-    name = frame.f_code.co_filename
-    entry = linecache.cache.get(name, ())
-    if frame.f_globals.get("__name__") != "__main__" or len(entry) != 4 or entry[1] is not None:
+    if frame.f_globals.get("__name__") != "__main__" or "__file__" in frame.f_globals:
         return None
-    return fingerprint("".join(entry[2]))
+    source = "".join(linecache.getlines(frame.f_code.co_filename))
+    return fingerprint(source) if source else None
 
 
 def _transformed(source: str) -> str:

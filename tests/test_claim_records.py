@@ -5,12 +5,15 @@ import math
 import os
 import random
 import re
+import subprocess
+import sys
 
 import nbformat
 import pytest
 
 from helpers import _claim_record, _reader, _shelf, claims, exercises
 from helpers._claim_record import as_record, blank, fingerprint, merge
+from helpers._paths import ROOT
 from tools.kernel import execute
 
 EXAMPLE = {
@@ -202,6 +205,14 @@ def test_a_record_made_in_a_notebook_carries_the_fingerprint_of_its_cell(home, t
     execute(nbformat.v4.new_notebook(cells=cells), tmp_path, course_home=home)
     assert kept(home)["fingerprint"] == fingerprint(CELLS[1])
     assert kept(home, "A1-12")["fingerprint"] == fingerprint(CELLS[2])
+
+
+def test_a_program_is_no_cell(home, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("from helpers import claims\nt = 15\nclaims.record('A1-28', total=t)\n")
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, str(program)], env=env, check=True)
+    assert kept(home)["fingerprint"] is None
 
 
 # The transfer text and the reader's id
