@@ -1,8 +1,10 @@
 """What notebook 62 says about exported files, held against them directly."""
 
+import ast
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -98,3 +100,32 @@ def test_rows_alone_tell_whether_a_function_mixes_rows(mate):
     x = torch.rand(6, 4) + 0.1
     alone = torch.cat([function(row) for row in x.split(1)])
     assert torch.allclose(function(x), alone, rtol=1e-5, atol=1e-5) is not depends
+
+
+@pytest.mark.parametrize("version", [(3, 13), (3, 14)])
+def test_where_torchscript_breaks_the_notebook_says_so_from_3_14_on(version, tmp_path):
+    def break_down(model):
+        raise TypeError("annotations are lazy")
+
+    (path,) = (ROOT / "notebooks").glob("62_*.ipynb")
+    sources = ["".join(cell["source"]) for cell in json.loads(path.read_text("utf-8"))["cells"]]
+    (source,) = [each for each in sources if "torch.jit.script(model).save" in each]
+    tree = ast.parse(source)
+    last = ast.Expression(tree.body.pop().value)
+    names = {
+        "torch": SimpleNamespace(jit=SimpleNamespace(script=break_down)),
+        "sys": SimpleNamespace(version_info=version),
+        "platform": SimpleNamespace(python_version=lambda: "3.14.0"),
+        "quiet": onnx_export.quiet,
+        "reason": onnx_export.reason,
+        "model": None,
+        "files": tmp_path,
+    }
+    says = "No TorchScript under Python 3.14.0: TypeError: annotations are lazy"
+    if version < (3, 14):  # there it works, so a failure is a failure
+        with pytest.raises(AssertionError, match=says):
+            exec(compile(tree, "cell", "exec"), names)  # noqa: S102 - the course's own cell
+        return
+    exec(compile(tree, "cell", "exec"), names)  # noqa: S102 - the course's own cell
+    assert names["loaded"] is None
+    assert eval(compile(last, "cell", "eval"), names) == says

@@ -76,9 +76,10 @@ def find_python(which=shutil.which):
     """Return Colab's Python where it starts here, else the running one."""
     other = which(PYTHON)
     program = "import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 13))"
-    if other and subprocess.run([other, "-c", program], check=False).returncode == 0:
-        return other
-    return sys.executable
+    if not other:
+        return sys.executable
+    ran = subprocess.run([other, "-c", program], capture_output=True, check=False)
+    return sys.executable if ran.returncode else other
 
 
 def environment_folder(pins, python):
@@ -225,11 +226,16 @@ def as_on_colab():
     """Set what a kernel inherits as Colab does: no path to the course, no number of threads."""
     for name in ("PYTHONPATH", "OMP_NUM_THREADS", "COLUMNS"):  # kernel.environment restores them
         os.environ.pop(name, None)
-    os.environ["COURSE_ON_COLAB"] = "1"
+    # The second keeps the debugger of ipykernel 6.17 from warning into the table.
+    more = {"COURSE_ON_COLAB": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    before = {name: os.environ.get(name) for name in more}
+    os.environ.update(more)
     try:
         yield
     finally:
-        del os.environ["COURSE_ON_COLAB"]
+        for name, value in before.items():
+            del os.environ[name]
+            os.environ.update({} if value is None else {name: value})
 
 
 def lay_kernel(data, python):
