@@ -7,7 +7,9 @@ import linecache
 import math
 import re
 import time
+from collections.abc import Mapping
 from types import FrameType
+from typing import Any
 
 from helpers._shelf import Shelf
 
@@ -59,6 +61,30 @@ def as_record(value: object) -> dict | None:
         and all(check(value[name]) for name, check in _FIELDS.items())
     )
     return value if fits else None
+
+
+def keep(
+    claim: Any, values: Mapping[str, float | str | None], met: bool | None, cell: str | None
+) -> str:
+    """Write the record of a claim; return why it could not be written, or an empty text."""
+    from helpers.device import describe_machine
+
+    machine = describe_machine()
+
+    def change(record: dict) -> dict:
+        return {
+            **record,
+            "values": {name: storable(value) for name, value in values.items()},
+            "met": met,
+            "verdict": claim.verdict,
+            "fingerprint": cell,
+            "torch": machine.torch,
+            "device": machine.device,
+            "cores": machine.cores,
+            "at": stamp(record),
+        }
+
+    return SHELF.update(blank(claim.id), change)[1]
 
 
 def stamp(record: dict) -> float:

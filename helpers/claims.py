@@ -286,34 +286,10 @@ def record(claim_id: str, /, **values: object) -> Outcome:
     complete = None not in measured.values()
     met = evaluate(claim.expectation, measured) if complete else None
     cell = _claim_record.fingerprint_of_caller(sys._getframe(1))
-    notice = _store(claim, measured, met, cell)
+    notice = _claim_record.keep(claim, measured, met, cell)
     outcome = Outcome(claim=claim, values=tuple(measured.items()), met=met, notice=notice)
     _recorded[claim.id] = outcome
     return outcome
-
-
-def _store(
-    claim: Claim, values: Mapping[str, float | str | None], met: bool | None, cell: str | None
-) -> str:
-    """Write the record of a claim; return why it could not be written, or an empty text."""
-    from helpers.device import describe_machine
-
-    machine = describe_machine()
-
-    def change(record: dict) -> dict:
-        return {
-            **record,
-            "values": {name: _claim_record.storable(value) for name, value in values.items()},
-            "met": met,
-            "verdict": claim.verdict,
-            "fingerprint": cell,
-            "torch": machine.torch,
-            "device": machine.device,
-            "cores": machine.cores,
-            "at": _claim_record.stamp(record),
-        }
-
-    return _claim_record.SHELF.update(_claim_record.blank(claim.id), change)[1]
 
 
 def report(notebook: int | None = None) -> Report:

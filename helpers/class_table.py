@@ -9,32 +9,31 @@ one before and one after somebody's report, tell what that report holds.
 import csv
 import io
 import json
-import math
 import os
 import random
 import stat
-import statistics
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers import _display, _report_part, _report_schema, plotting
-from helpers._report_board import STATES, state_of
-from helpers._report_guesses import factor_of
+from helpers import _display, _report_schema
+from helpers._class_rows import (
+    FEW,
+    FEWEST,
+    exercise_row,
+    most_missed,
+    notebook_rows,
+    prediction_row,
+    wilson,
+)
 from helpers._report_part import Grid
 from helpers.exercises import _catalog
-from helpers.exercises._model import Choice
 from helpers.exercises._record import ORDER
 
-__all__ = ["FEWEST", "ClassTable", "build", "generated", "merge", "read", "wilson"]
+__all__ = ["FEW", "FEWEST", "ClassTable", "build", "generated", "merge", "read", "wilson"]
 
-FEWEST = 5
-FEW = f"<{FEWEST}"
 EXERCISES = ("exercise", "passed", "after the solution", "tried", "class", "passed of tried, 95 %",
              "checks (median)", "most frequent wrong answer")  # fmt: skip
 PREDICTIONS = ("prediction", "guessed in time", "class", "guesses", "as measured or within 1.5x")
-_Z = statistics.NormalDist().inv_cdf(0.975)
-_NONE = "none"
 
 
 def read(path):
@@ -147,42 +146,6 @@ def _as_json(value):
     return json.dumps(value, sort_keys=True)
 
 
-def wilson(k, n):
-    """Return the 95 % interval of a rate after k successes in n tries.
-
-    Parameters
-    ----------
-    k, n : int
-        Successes and tries.
-
-    Returns
-    -------
-    tuple of float
-        Low and high end; (0, 1) without a try, since then nothing is known.
-
-    Raises
-    ------
-    ValueError
-        If k is not between 0 and n.
-
-    See Also
-    --------
-    Wilson, "Probable Inference, the Law of Succession, and Statistical Inference" (1927).
-
-    Examples
-    --------
-    >>> [round(100 * end) for end in wilson(5, 5)], [round(100 * end) for end in wilson(15, 20)]
-    ([57, 100], [53, 89])
-    """
-    if not 0 <= k <= n:
-        raise ValueError(f"k must be between 0 and n, got k = {k} and n = {n}")
-    if n == 0:
-        return 0.0, 1.0
-    middle = (k + _Z**2 / 2) / (n + _Z**2)
-    half = _Z / (n + _Z**2) * math.sqrt(k * (n - k) / n + _Z**2 / 4)
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 @dataclass(frozen=True, repr=False)
 class ClassTable(_display.Shown):
     """Show for a class what was passed, missed and guessed.
@@ -254,6 +217,8 @@ class ClassTable(_display.Shown):
         plotting.Chart
             A bar for each notebook, and one for each of the ten wrong answers that most met.
         """
+        from helpers._class_figure import plot_class
+
         return plot_class(self)
 
     def _head(self):
@@ -300,158 +265,15 @@ def build(reports):
             predictions.setdefault(entry["id"], []).append(entry)
     ids = sorted(exercises, key=_catalog.sort_key)
     asked = sorted(predictions, key=_catalog.sort_key)
-    missed = filter(None, (_missed(id, exercises[id]) for id in ids))
+    missed = filter(None, (most_missed(id, exercises[id]) for id in ids))
     return ClassTable(
         readers=len(readers),
-        exercises=tuple(_exercise_row(id, exercises[id], len(readers)) for id in ids),
-        predictions=tuple(_prediction_row(id, predictions[id], len(readers)) for id in asked),
+        exercises=tuple(exercise_row(id, exercises[id], len(readers)) for id in ids),
+        predictions=tuple(prediction_row(id, predictions[id], len(readers)) for id in asked),
         missed=tuple(sorted(missed, key=lambda row: (-row[1], row[0]))),
-        notebooks=_notebooks(exercises, len(readers)),
+        notebooks=notebook_rows(exercises, len(readers)),
         sample=any(report["sample"] for report in readers.values()),
     )
-
-
-def _tried(entries):
-    return [entry for entry in entries if entry["best"] != "not attempted"]
-
-
-def _exercise_row(id, entries, readers):
-    tried = _tried(entries)
-    if len(tried) < FEWEST:
-        return (id, *[FEW] * 3, _count(readers), FEW, FEW, FEW)
-    after = sum(entry["best"] == "passed" and entry["solution"] for entry in tried)
-    passed = sum(entry["best"] == "passed" for entry in tried) - after
-    low, high = wilson(passed, len(tried))
-    missed = _missed(id, entries)
-    told = f"{missed[1]} of {len(tried)}: {missed[0].partition(' ')[2]}" if missed else _NONE
-    checks = statistics.median(entry["checks"] for entry in tried)
-    return (id, str(passed), str(after), str(len(tried)), _count(readers),
-            f"{100 * low:.0f} to {100 * high:.0f} %", f"{checks:g}", told)  # fmt: skip
-
-
-def _count(n):
-    return str(n) if n >= FEWEST else FEW
-
-
-def _missed(id, entries):
-    """Return the exercise with its most frequent wrong answer, or None where nobody met one."""
-    tried = _tried(entries)
-    if len(tried) < FEWEST:
-        return None
-    wrong = _catalog.find_exercise(id).wrong
-    sentences = {each.name: f"{each.name} (told: … {each.says} …)" for each in wrong}
-    found = Counter(name for entry in tried for name in entry["misses"] if name in sentences)
-    if not found:
-        return None
-    name, count = min(found.items(), key=lambda item: (-item[1], item[0]))
-    return f"{id} {sentences[name]}", count, len(tried)
-
-
-def _notebooks(exercises, readers):
-    """Return how far the exercises of each notebook came that five readers or more tried."""
-    rows = []
-    for number in sorted({id[:2] for id in exercises}):
-        asked = [id for id in _catalog.known_ids("EXERCISES") if id[:2] == number]
-        if max(len(_tried(exercises.get(id, []))) for id in asked) >= FEWEST:
-            found = Counter(state_of(entry) for id in asked for entry in exercises.get(id, []))
-            found[STATES[-1]] += len(asked) * readers - found.total()
-            rows.append((number, *(found[state] for state in STATES)))
-    return tuple(rows)
-
-
-def _prediction_row(id, entries, readers):
-    in_time = [entry for entry in entries if not entry["late"]]
-    if len(in_time) < FEWEST:
-        return id, FEW, _count(readers), FEW, FEW
-    asked = _catalog.find_prediction(id)
-    if isinstance(asked, Choice):
-        found = Counter(entry["guess"] for entry in in_time)
-        guesses = "; ".join(f"{option}: {found[option]}" for option in asked.options)
-        hits = [e["guess"] == e["truth"] for e in in_time if e["truth"] is not None]
-    else:
-        factors = [factor_of(entry["guess"], entry["truth"]) for entry in in_time]
-        factors = [factor for factor in factors if factor is not None]
-        guesses = _quartiles(factors)
-        hits = [max(f, 1 / f) <= 1.5 for f in factors]
-    near = f"{sum(hits)} of {len(hits)}" if len(hits) >= FEWEST else FEW
-    return id, str(len(in_time)), _count(readers), guesses, near
-
-
-def _quartiles(factors):
-    """Return the median factor between its quartiles, taken of the logarithms."""
-    if len(factors) < FEWEST:
-        return FEW
-    low, middle, high = (2**q for q in statistics.quantiles(map(math.log2, factors), n=4))
-    return f"median factor {middle:.2g}, quartiles {low:.2g} and {high:.2g}"
-
-
-def plot_class(table, *, most=10):
-    """Draw how far the exercises of each notebook came, above what was missed most.
-
-    Parameters
-    ----------
-    table : ClassTable
-        Of any number of readers; what fewer than five stand behind is not drawn.
-    most : int
-        Number of wrong answers.
-
-    Returns
-    -------
-    plotting.Chart
-        With one row per bar.
-    """
-    missed, notebooks = table.missed[:most], table.notebooks
-    message = _message(table)
-    heights = [0.3 * max(2, len(notebooks)), 0.42 * max(2, len(missed))]
-    with _report_part.drawn_for(_report_part.theme()):
-        figure, upper = plotting.new_figure(message, height=2.4 + sum(heights))
-        places = figure.add_gridspec(2, 1, height_ratios=heights)
-        upper.set_subplotspec(places[0])
-        _draw_notebooks(upper, notebooks)
-        _draw_missed(figure.add_subplot(places[1]), missed)
-    rows = [(f"notebook {number}", *map(str, counts)) for number, *counts in notebooks]
-    rows += [(told, f"met by {met}", "", f"tried by {tried}", "") for told, met, tried in missed]
-    return plotting.Chart(figure, message, ("bar", *STATES), tuple(rows))
-
-
-def _message(table):
-    counts = [sum(column) for column in zip(*(row[1:] for row in table.notebooks), strict=True)]
-    if not counts:
-        return f"Fewer than {FEWEST} readers tried any exercise"
-    return f"{100 * sum(counts[:2]) / sum(counts):.0f} % of the exercises were passed"
-
-
-def _draw_notebooks(axes, notebooks):
-    colors, looks = plotting.colors(), ("new", "memory", "baseline", "reference")
-    totals = [sum(counts) for _, *counts in notebooks]
-    low = [0.0] * len(notebooks)
-    for n, (state, look) in enumerate(zip(STATES, looks, strict=True)):
-        shares = [100 * row[n + 1] / total for row, total in zip(notebooks, totals, strict=True)]
-        axes.barh(range(len(notebooks)), shares, left=low, height=0.7, color=colors[look],
-                  hatch=("", "///", "xxx", "...")[n], edgecolor=colors["paper"], label=state)  # fmt: skip
-        low = [a + b for a, b in zip(low, shares, strict=True)]
-    axes.set(xlabel="share of readers × exercises (%)", ylim=(len(notebooks) - 0.4, -0.6))
-    axes.set_yticks(range(len(notebooks)), [number for number, *_ in notebooks])
-    if notebooks:
-        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-
-
-def _draw_missed(axes, missed):
-    colors = plotting.colors()
-    axes.set_title("Wrong answers that most readers met" if missed else "No wrong answer to show")
-    for y, (_, met, tried) in enumerate(missed):
-        axes.barh(y, tried, height=0.6, facecolor="none", edgecolor=colors["reference"])
-        axes.barh(y, met, height=0.6, color=colors["baseline"])
-        axes.annotate(f"{met} of {tried}", (tried, y), xytext=(4, 0), textcoords="offset points",
-                      va="center", fontsize=9)  # fmt: skip
-    axes.set(xlabel="readers: filled met it, outlined tried", ylim=(len(missed) - 0.4, -0.6))
-    axes.set_xlim(0, 1.15 * max([tried for _, _, tried in missed], default=1))
-    axes.set_yticks(range(len(missed)), [_short(told) for told, _, _ in missed], fontsize=9)
-
-
-def _short(text, longest=48):
-    text = text.replace(" (told: …", ":").removesuffix(" …)")
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def generated(readers=20, seed=0):
