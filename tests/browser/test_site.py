@@ -4,18 +4,16 @@ import re
 
 import pytest
 
+from browser.axe import violations
 from browser.driver import LOW_CONTRAST
 from helpers._paths import ROOT
 from tools import site
 
 NAMES = ["index", "claims", "glossary", *sorted(p.stem for p in ROOT.glob("notebooks/*.ipynb"))]
-BAD = ("serious", "critical")
 OPEN_FOLDS = "for (const fold of document.querySelectorAll('details')) fold.open = true"
 # Code is thousands of spans in five colors, which tests/test_site.py computes; axe sees one block.
 ONE_BLOCK = """() => document.querySelectorAll('.highlight').forEach(
   (block, place) => block.toggleAttribute('data-later', place > 0))"""
-RUN_AXE = """axe.run({exclude: ['[data-later]']},
-  {resultTypes: ['violations'], preload: false})"""  # preload would fetch the style sheet again
 ALL_TEXT = LOW_CONTRAST.replace(".jp-OutputArea-output", "body")
 TOO_WIDE = """() => {
   const wide = document.documentElement.clientWidth;
@@ -66,18 +64,10 @@ class Opened:
         assert self.page.evaluate("document.documentElement.dataset.theme") == name
 
 
-def violations(page):
-    """Return what axe-core calls serious or critical, one line for each rule."""
-    from axe_playwright_python.base import AXE_SCRIPT
-
+def judged(page):
+    """Return what axe-core finds on a page of the site."""
     page.evaluate(ONE_BLOCK)
-    page.evaluate(AXE_SCRIPT)
-    found = page.evaluate(RUN_AXE)["violations"]
-    return [
-        f"{rule['impact']} {rule['id']}: {rule['nodes'][0]['html'][:120]} ({len(rule['nodes'])})"
-        for rule in found
-        if rule["impact"] in BAD
-    ]
+    return violations(page, ["html"], ["[data-later]"])
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -95,7 +85,7 @@ def test_every_text_can_be_read(opened, theme):
 
 def test_axe_finds_nothing_serious(opened):
     opened.theme("light")
-    assert violations(opened.page) == []
+    assert judged(opened.page) == []
 
 
 def test_nothing_scrolls_sideways_on_a_phone(opened):
@@ -159,7 +149,7 @@ def test_the_judges_find_what_is_planted(page):
         "document.querySelector('main').insertAdjacentHTML('afterbegin', '<p style=\"color:#777;"
         'background:#888">faint</p><img src="data:,"><p style="width:3000px">wide</p>\')'
     )
-    found = "\n".join(violations(page))
+    found = "\n".join(judged(page))
     assert "serious color-contrast" in found
     assert "critical image-alt" in found
     assert page.evaluate(TOO_WIDE)["page"] > 0
@@ -223,4 +213,4 @@ def test_axe_finds_nothing_serious_on_the_dark_theme_either(page, folder, name):
     page.goto((folder / f"{name}.html").as_uri())
     page.evaluate(OPEN_FOLDS)
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-    assert violations(page) == []
+    assert judged(page) == []
