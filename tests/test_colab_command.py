@@ -1,5 +1,6 @@
 """course.py test-colab makes an environment with Colab's versions and runs notebooks in it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -207,6 +208,17 @@ def test_a_kernel_that_dies_fails_its_notebook_only(small, tmp_path):
     assert "DeadKernelError" in result.error
 
 
+def test_an_interrupt_ends_the_whole_run_and_the_kernel(small, tmp_path):
+    source = (
+        f"import os, pathlib, signal, time\npathlib.Path({str(tmp_path / 'pid')!r})"
+        ".write_text(str(os.getpid()))\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run(small, tmp_path, code(source))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
 # The command ----------------------------------------------------------------------------------
 
 
@@ -256,6 +268,21 @@ def test_without_an_environment_nothing_is_tested_and_it_says_why(quick, capsys)
     assert command.main([], None, fails) == 2
     said = capsys.readouterr().err
     assert said == "Nothing was tested. pip cannot install Colab's versions here: no route\n"
+
+
+def test_an_interrupt_is_said_and_ends_with_its_code(quick, capsys):
+    def one(path, *rest):
+        raise KeyboardInterrupt
+
+    assert command.main([], one, make) == 130
+    assert capsys.readouterr().err == "Interrupted.\n"
+    assert command.main([], None, lambda *_: one(None)) == 130
+
+
+def test_a_python_that_is_not_there_is_a_sentence(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(command.notebooks, "find", lambda names: [])
+    assert command.main(["--python", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.startswith("Nothing was tested. [Errno 2]")
 
 
 def test_the_torch_and_the_python_can_be_chosen(quick, capsys):

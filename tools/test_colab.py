@@ -217,6 +217,9 @@ def execute(path, python, content, timeout=600):
             error = failing_cell(nb)
         except Exception as failure:  # noqa: BLE001 - a dead kernel: the others still run
             error = f"{type(failure).__name__}: {failure}"
+    # nbclient catches Ctrl-C, ends the kernel and goes on; here the whole run is meant.
+    if getattr(client, "_async_cleanup_kernel_future", None):
+        raise KeyboardInterrupt
     cells = sum(cell.cell_type == "code" for cell in nb.cells)
     return Result(Path(path).stem, cells, time.monotonic() - start, error)
 
@@ -282,21 +285,34 @@ def main(argv=None, run_one=execute, make=make_environment):
     options = parser.parse_args(argv)
     paths = notebooks.find(options.names)
     try:
-        python, different = (Path(options.python), {}) if options.python else make(
-            read_pins(options.torch), find_python()
-        )  # fmt: skip
+        if options.python:
+            python, different = Path(options.python), {}
+        else:
+            python, different = make(read_pins(options.torch), find_python())
+        lay_stand_in(python)
+        found = describe(python)
     except (CannotTestError, OSError, subprocess.CalledProcessError) as error:
         print(f"Nothing was tested. {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return interrupted()
     for name, reason in different.items():
         print(f"Not as on Colab: {name} {reason}")
-    return run_all(paths, python, run_one)
+    print(found, HEADING, sep="\n", flush=True)
+    try:
+        return run_all(paths, python, run_one)
+    except KeyboardInterrupt:
+        return interrupted()
+
+
+def interrupted():
+    """Say so and return the exit code of a program that Ctrl-C ended."""
+    print("Interrupted.", file=sys.stderr)
+    return 130
 
 
 def run_all(paths, python, run_one):
-    """Run the notebooks one after the other and print the table."""
-    lay_stand_in(python)
-    print(describe(python), HEADING, sep="\n", flush=True)
+    """Run the notebooks one after the other and print a line for each; 0 if all ran, else 1."""
     results = []
     with tempfile.TemporaryDirectory(prefix="content-", ignore_cleanup_errors=True) as content:
         lay_content(content)
