@@ -2,7 +2,7 @@
 
     python3 course.py bench                 all of them, about ten minutes
     python3 course.py bench timing_verdicts one of them; the others keep their last results
-    python3 course.py bench twice hostile   the two that take an hour, left out by default
+    python3 course.py bench twice colab     hostile too: they take long and are left out by default
 
 Ratios are taken within one run. A limit that does not hold is shown so, and the exit code is 1.
 """
@@ -19,9 +19,9 @@ from helpers.device import describe_machine
 
 MODULES = (
     "imports", "memory_tracking", "timing_verdicts", "widget_renders", "redraw", "notebooks",
-    "faults", "hostile", "twice",
+    "faults", "hostile", "twice", "colab",
 )  # fmt: skip
-LONG = ("hostile", "twice")
+LONG = ("hostile", "twice", "colab")
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 STORE = ROOT / "benchmarks" / "results.json"
 

@@ -311,17 +311,22 @@ def interrupted():
     return 130
 
 
-def run_all(paths, python, run_one):
-    """Run the notebooks one after the other and print a line for each; 0 if all ran, else 1."""
-    results = []
+def results(paths, python, run_one=execute):
+    """Run the notebooks one after the other in one folder; yield the Result of each."""
     with tempfile.TemporaryDirectory(prefix="content-", ignore_cleanup_errors=True) as content:
         lay_content(content)
         for path in paths:
-            results.append(run_one(path, python, content))
-            print(results[-1], flush=True)
-    failed = [result.name for result in results if result.error]
-    print(f"{len(failed)} of {len(results)} failed: {', '.join(failed)}" if failed
-          else f"all {len(results)} ran")  # fmt: skip
+            yield run_one(path, python, content)
+
+
+def run_all(paths, python, run_one):
+    """Run the notebooks and print a line for each; return 0 if all ran, else 1."""
+    failed = []
+    for result in results(paths, python, run_one):
+        print(result, flush=True)
+        failed += [result.name] if result.error else []
+    print(f"{len(failed)} of {len(paths)} failed: {', '.join(failed)}" if failed
+          else f"all {len(paths)} ran")  # fmt: skip
     return 1 if failed else 0
 
 
