@@ -159,6 +159,17 @@ def test_every_picture_has_words_and_is_there(folder, pages):
         assert svg.find(id=svg["aria-labelledby"]).get_text().strip()
 
 
+def test_maps_of_colors_are_not_turned_over(pages):
+    kinds = {"as-is": [], "drawn": []}
+    for page in pages.values():
+        for cell in page.select(".cell"):
+            for image in cell("img"):
+                kinds[image["class"][0]].append("plot_images(" in cell.pre.get_text())
+    assert all(kinds["as-is"])
+    assert not any(kinds["drawn"])
+    assert len(kinds["as-is"]) >= 3
+
+
 def outputs(entry):
     cells = nbformat.read(entry.path, as_version=4).cells
     return [output for cell in cells for output in cell.get("outputs", ())]

@@ -132,8 +132,8 @@ def figure(output) -> str:
     message, _, numbers = output.data["text/plain"].strip().partition("\n")
     kept = output.metadata["figure"]
     image = (
-        f'<img alt="{escape(message)}" src="{kept["src"]}" width="{kept["width"]}" '
-        f'height="{kept["height"]}">'
+        f'<img class="{kept["kind"]}" alt="{escape(message)}" src="{kept["src"]}" '
+        f'width="{kept["width"]}" height="{kept["height"]}">'
     )
     if not numbers:
         return f"<figure>{image}</figure>"
@@ -165,7 +165,9 @@ def _take_pictures(nb, stem: str) -> dict[str, bytes]:
             name, png = f"figures/{stem[:2]}-{number}-{place}.png", b64decode(data["image/png"])
             width, height = struct.unpack(">II", png[16:24])
             size = output.metadata.get("image/png", {"width": width, "height": height})
-            output.metadata["figure"] = {"src": name, **size}
+            # Turned over for a dark page, a map of colors would show large as small.
+            kind = "as-is" if "plot_images(" in cell.source else "drawn"
+            output.metadata["figure"] = {"src": name, "kind": kind, **size}
             taken[name] = png
     return taken
 

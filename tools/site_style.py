@@ -2,7 +2,9 @@
 
 from helpers.plotting import PALETTES
 
-TURNED = "invert(0.93) hue-rotate(180deg)"  # figures lie on white; their hues stay
+# On a dark page: a drawing on white is turned over and keeps its hues; a map of colors, whose
+# bright means much, is only dimmed.
+TURNED, DIMMED = "invert(0.93) hue-rotate(180deg)", "brightness(0.85)"
 
 # Text on paper and on raised reaches 4.5:1, a line that means something 3:1; a test computes it.
 COLORS = {
@@ -49,7 +51,11 @@ def variables(theme: str) -> str:
     colors = COLORS[theme]
     named = dict(colors) | {name: colors[role] for name, role in _ASKED.items()}
     named |= {f"mp-{role}": color for role, color in PALETTES[theme].items()}
-    named["turn"] = TURNED if theme == "dark" else "none"
+    named |= (
+        {"turn": TURNED, "dim": DIMMED}
+        if theme == "dark"
+        else dict.fromkeys(("turn", "dim"), "none")
+    )
     return ";".join([f"color-scheme:{theme}", *(f"--{name}:{it}" for name, it in named.items())])
 
 

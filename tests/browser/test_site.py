@@ -10,6 +10,7 @@ from helpers._paths import ROOT
 from tools import site
 
 NAMES = ["index", "claims", "glossary", *sorted(p.stem for p in ROOT.glob("notebooks/*.ipynb"))]
+PICTURED = next(name for name in NAMES if name.startswith("15"))  # figures, maps and widgets
 OPEN_FOLDS = "for (const fold of document.querySelectorAll('details')) fold.open = true"
 # Code is thousands of spans in five colors, which tests/test_site.py computes; axe sees one block.
 ONE_BLOCK = """() => document.querySelectorAll('.highlight').forEach(
@@ -202,8 +203,11 @@ def test_the_keyboard_alone_reaches_text_theme_folds_and_the_next_notebook(page)
     assert page.locator("h1").count() == 1
 
 
-def test_pictures_follow_the_dark_theme_and_drawings_take_its_colors(page):
-    assert page.evaluate("getComputedStyle(document.images[0]).filter").startswith("invert")
+def test_pictures_follow_the_dark_theme_and_drawings_take_its_colors(page, folder):
+    page.goto((folder / f"{PICTURED}.html").as_uri())
+    look = "image => getComputedStyle(image).filter"
+    assert page.locator("img.drawn").first.evaluate(look).startswith("invert")
+    assert page.locator("img.as-is").first.evaluate(look).startswith("brightness")
     paper = "getComputedStyle(document.querySelector('.mp-view svg rect')).fill"
     assert page.evaluate(paper) == "rgb(17, 20, 24)"
 
