@@ -28,7 +28,6 @@ from pathlib import Path
 
 import nbformat
 
-from helpers import colab
 from helpers._paths import ROOT
 from tools import kernel, notebooks
 
@@ -84,7 +83,7 @@ def find_python(which=shutil.which):
 
 def environment_folder(pins, python):
     """Return where the environment for these pins and this Python lies."""
-    content = json.dumps([pins, sorted(colab.needed()), python])
+    content = json.dumps([pins, python])
     key = hashlib.sha256(content.encode()).hexdigest()[:8]
     return Path(sys.prefix, "colab", f"torch-{pins['torch']}-{key}")
 
@@ -117,11 +116,10 @@ def make_environment(pins, python, run=subprocess.run):
 
 
 def install(inside, pins, run=subprocess.run):
-    """Install what Colab has of the course's packages; leave out a pin that cannot be had."""
-    wanted = [name for name in colab.needed() if name in pins] + ["ipykernel"]
+    """Install what Colab has; leave out a pin that cannot be had."""
     left, different = dict(pins), {}
     for _ in range(TRIES):
-        reason = _pip(inside, wanted, left, run)
+        reason = _pip(inside, left, run)
         if not reason:
             return different
         faulty = [name for name in _blamed(reason) if name in left]
@@ -132,18 +130,16 @@ def install(inside, pins, run=subprocess.run):
     raise CannotTestError(f"pip cannot install Colab's versions here: {last_line(reason)}")
 
 
-def _pip(inside, wanted, pins, run):
+def _pip(inside, pins, run):
     with tempfile.TemporaryDirectory() as folder:
-        constraints = Path(folder, "pins.txt")
-        constraints.write_text("\n".join(f"{n}=={v}" for n, v in pins.items()), encoding="utf-8")
-        words = ["install", "--quiet", "--no-input", "-c", str(constraints), *wanted]
+        words = ["install", "--quiet", "--no-input", *(f"{n}=={v}" for n, v in pins.items())]
         ran = run([str(inside), "-m", "pip", *words], capture_output=True, text=True, cwd=folder)
     return ran.stderr.strip() if ran.returncode else ""
 
 
 def _blamed(reason):
     """Return the packages that pip names as what it cannot find or what contradicts."""
-    names = re.findall(r"(?:No matching distribution found for|\(constraint\)) ([\w.-]+)", reason)
+    names = re.findall(r"(?:No matching distribution found for|user requested) ([\w.-]+)", reason)
     names += re.findall(r"Failed (?:to build|building wheel for) '?([\w.-]+)", reason)
     return list(dict.fromkeys(plain(name) for name in names))
 
