@@ -235,7 +235,7 @@ SESSIONS = (
     (Take("33", (1, 2, 4, 5, 6, 7)), Take("54", (1, 2, 3, 4, 5)), BREAK, Take("34")),
     (Take("51", (1, 2, 3, 5, 6)), Take("52", (1, 2, 3, 4, 5)), BREAK, Take("53", (1, 2, 3, 4, 5))),
     (Take("61", (1, 2, 3, 4, 5, 6)), Take("62", (1, 2, 3, 4, 6)), BREAK, Take("64")),
-    (Take("63", (1, 2, 4, 5, 6)), BREAK, Take("71"), Take("72")),
+    (Take("63", (1, 2, 4, 5)), BREAK, Take("71"), Take("72")),
 )
 SIX_WEEKS = tuple(
     Plan(f"week {place // 2 + 1}, session {place % 2 + 1}", 120, parts)
