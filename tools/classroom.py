@@ -47,7 +47,8 @@ def main(argv=None):
     stale = [path for path, text in texts.items() if text != read(path)]
     for path in stale:
         if options.check:
-            print(f"{path.name} is stale; run: python3 course.py classroom {path.stem[:2]}")
+            number = f" {path.stem}" if path.stem.isdigit() else ""
+            print(f"{path.name} is stale; run: python3 course.py classroom{number}")
         else:
             path.parent.mkdir(exist_ok=True)
             path.write_text(texts[path], encoding="utf-8", newline="\n")
