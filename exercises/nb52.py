@@ -16,6 +16,7 @@ PREDICTIONS = {
         options={
             "none": "A bug that lowers the accuracy gets found. The others are still in there.",
             "1 or 2": "You trust the accuracy a little. It judges the task, not the program.",
+            "3 or 4": "Less trust, and still too much: most bugs leave the accuracy where it was.",
             "half or more": "Right: a network learns around most bugs. The accuracy cannot tell.",
         },
     ),

@@ -19,6 +19,7 @@ _PATHS = (
     ("Half a day", "Part 4: memory; you know 14, 15 and 22", ("4",)),
     ("Half a day", "Part 5: craft; you know 15, 22 and 42", ("5",)),
     ("Half a day", "Part 6: deployment; you know 15, 22 and 54", ("6",)),
+    ("Half a day", "Part 7: the capstone, then your report; you know 33 and 43 to 45", ("7",)),
     ("Weeks", "everything, in the order of the numbers", ("",)),
 )
 
