@@ -116,7 +116,7 @@ def test_the_command_measures_prints_and_says_whether_a_fix_is_needed(monkeypatc
 
 
 def test_this_machine_is_read_without_an_error(monkeypatch, tmp_path):
-    monkeypatch.setattr(shared_server.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(shared_server.sysconfig, "get_path", lambda name: str(tmp_path))
     (tmp_path / "file").write_bytes(b"x" * 1000)
     machine = shared_server.read_machine()
     assert machine.environment == 1000

@@ -13,6 +13,7 @@ import math
 import os
 import shutil
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def read_machine():
         memory=psutil.virtual_memory().available,
         shared_memory=doctor.CHECKS["shared memory"][0]()["size"],
         disk=shutil.disk_usage(Path.home()).free,
-        environment=size_of(Path(sys.prefix)),
+        environment=size_of(sysconfig.get_path("purelib")),
         copies=notebooks,
     )
 
