@@ -134,11 +134,6 @@ def _merged(answer, call, a, b):
         raise Wrong(f"The merge has the keys {', '.join(_NAMES)}, got {', '.join(map(str, got))}.")
     if not isinstance(got["checks"], dict):
         raise Wrong(f"`checks` stays a dict from kernel to count, got {_kind(got['checks'])}")
-    if got is a or got is b or any(got["checks"] is one["checks"] for one in (a, b)):
-        raise Wrong(
-            "The merge holds a dict of an input, not a new one: what is counted there later "
-            "changes both reports."
-        )
     return got
 
 
@@ -146,12 +141,17 @@ def _look_at_merged(got, a, b, answer, call):
     want = _joined(a, b)
     for name in _NAMES:
         if got[name] != want[name]:
-            other = call(answer, b, a)[name]
+            other = _merged(answer, call, b, a)[name]
             why = _ABOUT[name](got[name], other, a[name], b[name])
             raise Wrong(
                 f"`{name}` of {a[name]!r} and {b[name]!r} is {want[name]!r}, "
                 f"got {got[name]!r}. {why}"
             )
+    if got is a or got is b or any(got["checks"] is one["checks"] for one in (a, b)):
+        raise Wrong(
+            "The merge holds a dict of an input, not a new one: what is counted there later "
+            "changes both reports."
+        )
 
 
 def _about_best(got, other, a, b):
@@ -184,7 +184,10 @@ def _about_passed_at(got, other, a, b):
 
 _ABOUT = {"best": _about_best, "checks": _about_checks, "passed_at": _about_passed_at}
 
-_ORDER_LINE = 'ORDER = ("not attempted", "unfinished", "raised", "wrong", "passed")\n\n\n'
+_ORDER_LINE = (
+    'ORDER = ("not attempted", "unfinished", "raised", "wrong", "passed")\n'
+    '# A record: {"best": "wrong", "checks": {"0badcafe": 1}, "passed_at": None}\n\n\n'
+)
 _MERGE = (
     _ORDER_LINE + "def merge(a, b):\n"
     "    kernels = {*a['checks'], *b['checks']}\n"
@@ -241,27 +244,36 @@ def test_typical_factor(answer, call):
             )
 
 
+_ONE_OF_TWO = statistics.median_low, statistics.median_high
+_TWO_MIDDLES = (
+    "An even number of guesses has two in the middle, and that is one of them: take the middle of "
+    "their logarithms."
+)
+_OF_UNIT = "A difference depends on the unit: in KiB it is another number."
+
+
 def _why_factor(got, guesses):
     ratios = [guess / truth for guess, truth, late in guesses if not late]
     apart = [guess - truth for guess, truth, late in guesses if not late]
     every = [(guess, truth, False) for guess, truth, _ in guesses]
     logs = [math.log2(ratio) for ratio in ratios]
-    found = {
-        _middle_factor(every): "A late guess saw the measurement: leave it out.",
-        1 / _middle_factor(guesses): "You divided truth by guess: a guess twice too high is 2.",
-        statistics.mean(ratios): "A mean of ratios lets the high ones win: 10 and 0.1 give 5.05.",
-        statistics.median(ratios): "Between two middle ratios lies the root of their product. On "
-        "the log scale the median finds it.",
-        2 ** statistics.mean(logs): "That is the mean on the log scale. One guess that is off by a "
-        "million moves it: take the median.",
-        statistics.median(logs): "That is the logarithm of the factor: raise 2 to it.",
-        math.exp(statistics.median(logs)): "A logarithm to base 2 is undone by a power of 2.",
-        2 ** statistics.median(map(abs, logs)): "That says how far you are off, and not to which "
-        "side: keep the sign of the logarithm.",
-        statistics.median(apart): "A difference depends on the unit: in KiB it is another number.",
-        statistics.mean(apart): "A difference depends on the unit: in KiB it is another number.",
-    }
-    near = [why for value, why in found.items() if math.isclose(got, value, rel_tol=1e-9)]
+    found = (
+        (_middle_factor(every), "A late guess saw the measurement: leave it out."),
+        (1 / _middle_factor(guesses), "You divided truth by guess: a guess twice too high is 2."),
+        *((middle(ratios), _TWO_MIDDLES) for middle in _ONE_OF_TWO),
+        (statistics.median(ratios), "Between two middle ratios lies the root of their product. On "
+         "the log scale the median finds it."),
+        (statistics.mean(ratios), "A mean of ratios lets the high ones win: 10 and 0.1 give 5.05."),
+        (2 ** statistics.mean(logs), "That is the mean on the log scale. One guess that is off by "
+         "a million moves it: take the median."),
+        (statistics.median(logs), "That is the logarithm of the factor: raise 2 to it."),
+        (math.exp(statistics.median(logs)), "A logarithm to base 2 is undone by a power of 2."),
+        (2 ** statistics.median(map(abs, logs)), "That says how far you are off, and not to which "
+         "side: keep the sign of the logarithm."),
+        (statistics.median(apart), _OF_UNIT),
+        (statistics.mean(apart), _OF_UNIT),
+    )  # fmt: skip
+    near = [why for value, why in found if math.isclose(got, value, rel_tol=1e-9)]
     return near[0] if near else "Take the median of log2(guess / truth), and 2 to that power."
 
 
@@ -455,18 +467,25 @@ def test_interval(answer, call):
 
 
 def _look_at_ends(got, k, n):
-    if not isinstance(got, tuple | list) or len(got) != 2:
+    if not isinstance(got, tuple | list):
         raise Wrong(f"Return (low, high), got {_kind(got)}")
+    if len(got) != 2:
+        raise Wrong(f"Return two numbers, (low, high), got {len(got)} in a {_kind(got)}")
     low, high = (_number(value, "Each end of the interval") for value in got)
+    said = f"{k} of {n}: got {low:.4g} to {high:.4g}."
+    if math.isnan(low + high):
+        raise Wrong(f"{said} nan is no share: look for 0 / 0 or the root of a negative number.")
     if max(abs(low), abs(high)) > 2:
-        raise Wrong(f"{k} of {n}: got {low:.4g} to {high:.4g}. Shares go from 0 to 1.")
+        raise Wrong(f"{said} Shares go from 0 to 1.")
+    if low > high:
+        raise Wrong(f"{said} The first is the lower end: center − half, then center + half.")
     if low == high and n:
         raise Wrong(
             f"{k} of {n} gives {low:.0%} and no doubt at all. p(1 − p) is 0 there, which is no "
             "proof: the next one may fail."
         )
-    if not -1e-9 <= low <= high <= 1 + 1e-9:
-        raise Wrong(f"{k} of {n}: got {low:.4g} to {high:.4g}. No share is below 0 or above 1.")
+    if low < -1e-9 or high > 1 + 1e-9:
+        raise Wrong(f"{said} No share is below 0 or above 1.")
     return low, high
 
 
@@ -534,8 +553,8 @@ EXERCISES = {
         title="Let out only what is listed",
         minutes=8,
         task="This block-list lets through what nobody thought of. Repair it: keep a name of FIELDS "
-        "if its value is in that set, or has that type. Drop all else, also times: in their "
-        "place add `late`, True if the guess came after the measurement.",
+        "if its value is in that set, or has that type. Drop all else, also the two "
+        "times, which every record has: in their place add `late`, True if the guess came after.",
         stub=_LISTS + "def public(record):\n"
         '    hidden = {"user", "host", "path"}\n'
         "    return {name: value for name, value in record.items() if name not in hidden}\n",
@@ -732,7 +751,17 @@ _WRONG = {
             "lower middle",
             "statistics.median(logs)",
             "statistics.median_low(logs)",
-            "Take the median of log2",
+            "has two in the middle",
+        ),
+        WrongAnswer(
+            "upper middle",
+            "def typical_factor(guesses):\n"
+            "    ratios = sorted(guess / truth for guess, truth, late in guesses if not late)\n"
+            "    return ratios[len(ratios) // 2] if ratios else None\n",
+            "has two in the middle",
+        ),
+        _edited(
+            "72.2", "only the late ones", " if not late", " if late", "Take the median of log2"
         ),
         _returning("72.2", "None", "is a return missing?"),
         _returning("72.2", "'2x'", "got str"),
@@ -866,7 +895,7 @@ _WRONG = {
             "high before low",
             "max(0.0, center - half), min(1.0, center + half)",
             "min(1.0, center + half), max(0.0, center - half)",
-            "No share is below 0",
+            "The first is the lower end",
         ),
         _edited(
             "72.4",
@@ -880,10 +909,19 @@ _WRONG = {
             "center and half",
             "max(0.0, center - half), min(1.0, center + half)",
             "center, half",
-            "No share is below 0",
+            "The first is the lower end",
         ),
         _returning("72.4", "None", "is a return missing?"),
+        _edited(
+            "72.4",
+            "below 0",
+            "max(0.0, center - half), min",
+            "center - 1.2 * half, min",
+            "No share is below 0 or above 1",
+        ),
         _returning("72.4", "k / n", "got float"),
+        _returning("72.4", "[k / n]", "got 1 in a list."),
+        _returning("72.4", "float('nan'), 1.0", "nan is no share"),
         _returning("72.4", "('0', '1')", "must be a number"),
     ),
 }

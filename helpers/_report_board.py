@@ -6,6 +6,8 @@ from helpers import _report_evidence
 from helpers._report_part import Grid, Link, Part
 
 STATES = ("passed", "passed after the solution", "tried", "not attempted")
+# As a column beside the others "tried" alone reads as the sum of all who tried.
+HEADS = (*STATES[:2], "tried, not passed", STATES[3])
 
 
 def state_of(record):
@@ -61,7 +63,7 @@ class Board(Part):
         for number in sorted({id[:2] for id in self.states}):
             own = [state for id, state in self.states.items() if id[:2] == number]
             rows.append((notebook(number), *(own.count(state) for state in STATES)))
-        return (Grid("How far the exercises came", ("notebook", *STATES), tuple(rows)),)
+        return (Grid("How far the exercises came", ("notebook", *HEADS), tuple(rows)),)
 
 
 def notebook(number):

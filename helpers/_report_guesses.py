@@ -212,6 +212,7 @@ def _topic_row(key, guesses):
     in_time = [g for g in guesses if not g.late]
     counted = [g for g in in_time if g.factor is not None]
     typical = side(typical_factor(g.factor for g in counted))
+    typical = "too few to say" if 0 < len(counted) < FEWEST else typical
     near = _share(map(_is_near, counted))
     hits = [_share([g.hit for g in in_time if g.kind == kind]) for kind in ("choice", "count")]
     return (TOPICS[key], len(counted), typical, near, *hits, len(guesses) - len(in_time))
@@ -316,7 +317,9 @@ def _bands(axes, furthest):
     axes.axvline(1, color=color, linestyle="--", zorder=1)
     reach = 1.3 * max(10, furthest)
     axes.set(xscale="log", xlim=(1 / reach, reach))
-    ticks = [each for each in (2, 10, 100, 10**4, 10**6) if each <= reach]
+    known = (2, 10, 100, 10**4, 10**6) if reach <= 10**8 else (10**4, 10**8)
+    # A label next to 1 needs a twentieth of the axis.
+    ticks = [each for each in known if each <= reach <= each**10]
     labels = [*(f"1/{each:,}" for each in reversed(ticks)), "1", *(f"{each:,}" for each in ticks)]
     axes.set_xticks([*(1 / each for each in reversed(ticks)), 1, *ticks], labels)
     axes.set_xticks([], minor=True)

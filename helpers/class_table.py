@@ -223,7 +223,8 @@ class ClassTable(_display.Shown):
 
     def _head(self):
         made = "Generated class, nobody's records. " if self.sample else ""
-        return f"{made}{self.readers if self.readers >= FEWEST else FEW} readers. A row with " \
+        readers = self.readers if self.readers >= FEWEST else f"Fewer than {FEWEST}"
+        return f"{made}{readers} readers. A row with " \
                f"fewer than {FEWEST} readers shows {FEW}."  # fmt: skip
 
     def _grids(self):

@@ -43,7 +43,7 @@ class LabReport(_display.Shown):
     evidence : Evidence
         The records that it is made of.
     board : Board
-        Exercises by notebook: passed, passed after the solution, tried, not attempted.
+        Exercises by notebook: passed, after the solution, tried and not passed, not attempted.
     guesses : Guesses
         Which way the guesses err, by topic.
     claims : Claims

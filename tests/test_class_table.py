@@ -164,7 +164,7 @@ def test_a_row_with_fewer_than_five_readers_tells_nothing():
 def test_a_class_of_fewer_than_five_shows_not_even_its_size():
     table = build(readers(*[exercise()] * 3, prediction("12.p4", 1.0, 2.0))[:3])
     assert set(table.exercises[0][1:]) == {FEW}
-    assert repr(table).startswith("<5 readers.")
+    assert repr(table).startswith("Fewer than 5 readers.")
 
 
 def test_rows_are_sorted_by_notebook_and_number():
@@ -243,6 +243,11 @@ def test_the_figure_draws_every_notebook_and_the_most_frequent_wrong_answers():
     upper, lower = chart.figure.axes
     assert len(upper.get_yticklabels()) == len(TABLE.notebooks)
     assert len(lower.get_yticklabels()) == min(10, len(TABLE.missed))
+    chart.figure.canvas.draw()
+    assert all(axes.get_position().width > 0.4 for axes in (upper, lower))
+    edge = chart.figure.bbox.x1
+    assert all(t.get_window_extent().x1 <= edge for a in (upper, lower) for t in (a._left_title,))
+    assert "tried, not passed" in chart.columns
     assert len(chart.rows) == len(TABLE.notebooks) + min(10, len(TABLE.missed))
     for _, *counts in TABLE.notebooks:
         assert sum(counts) % TABLE.readers == 0
@@ -253,6 +258,7 @@ def test_a_class_too_small_to_show_has_a_figure_that_says_so():
     chart = build(readers(exercise())).chart()
     assert chart.message == "Fewer than 5 readers tried any exercise"
     assert chart.rows == ()
+    assert not any(axes.axison for axes in chart.figure.axes)
     assert chart._repr_mimebundle_()[0]["image/png"].startswith(b"\x89PNG")
 
 
@@ -311,6 +317,13 @@ def test_a_refused_file_is_named_with_the_reason_and_the_rest_goes_on(folder, ca
     assert lines[0].startswith(f"{folder / 'bad.json'}: refused, ")
     assert said in lines[0]
     assert lines[1].endswith("none.json: refused, there is no such file")
+
+
+def test_one_report_of_one_reader_is_counted_in_the_singular(folder, capsys):
+    assert run(folder, "0.json") == 0
+    assert capsys.readouterr().out.endswith("class-table.png: 1 report of 1 reader.\n")
+    text = (folder / "out" / "class-table.md").read_text("utf-8")
+    assert "Fewer than 5 readers. A row with fewer than 5 readers shows <5." in text
 
 
 def test_a_folder_is_no_report(folder, capsys):

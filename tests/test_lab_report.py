@@ -1,5 +1,6 @@
 """The lab report: what it shows, what it leaves out, and what may leave the machine."""
 
+import itertools
 import json
 import math
 import os
@@ -191,6 +192,27 @@ def test_errors_of_size_are_averaged_as_factors():
     assert guesses().typical is None
 
 
+def test_a_topic_with_few_guesses_says_no_side_either():
+    few, enough = guesses(*[(2, 1)] * 4), guesses(*[(2, 1)] * 5)
+    assert few.grids()[0].rows[0][2] == "too few to say"
+    assert "nothing can be said" in few.remarks()[1]
+    assert enough.grids()[0].rows[0][2] == "2.0x too high"
+
+
+@pytest.mark.parametrize("factor", [1.2, 9, 250, 700_000, 1e12])
+def test_the_numbers_on_the_axis_of_factors_do_not_write_over_each_other(factor):
+    figure = guesses((factor, 1)).chart().figure
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    assert len(boxes) >= 5
+    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+
+
+def test_a_column_for_those_who_tried_and_did_not_pass_says_so():
+    board = lab_report.build(sample=True).board
+    assert "tried, not passed" in board.grids()[0].columns
+
+
 def test_the_typical_factor_does_not_depend_on_the_unit_and_turns_over_with_the_sides():
     rng = random.Random(0)
     for _ in range(100):
@@ -239,7 +261,7 @@ def test_records_become_factors_counts_and_choices():
         "13.p2": ("count", False, None),
     }
     row = made.grids()[0].rows[0]
-    assert row == ("Tensors and gradients", 1, "4.0x too low", "0 of 1", "1 of 1", "0 of 1", 0)
+    assert row == ("Tensors and gradients", 1, "too few to say", "0 of 1", "1 of 1", "0 of 1", 0)
 
 
 def test_the_three_largest_factors_come_with_the_notebook_to_reread():

@@ -1,5 +1,6 @@
 """What notebook 72 says about reports, and what its checks accept and refuse."""
 
+import ast
 import json
 import math
 import random
@@ -154,15 +155,41 @@ def shown_by(nb, source):
 
 def test_a_reader_with_records_sees_their_own(with_records):
     nb, _, _ = with_records
-    board = shown_by(nb, "report = lab_report.build()")
+    board = shown_by(nb, "report.board.counts()")
     guesses = shown_by(nb, "def typical(factors)")
     assert "Sample" not in board + guesses
     assert "exercises passed" in board
-    assert "too few" not in guesses
+    assert "too few guesses" not in guesses
     assert "\nGuesses\n" in guesses
     assert "A1-28" in shown_by(nb, "report.claims.chart()")
     assert "needs CUDA" in shown_by(nb, "report.claims.chart()")
-    assert "Of your user name, host, home and folder it holds 0" in shown_by(nb, "report.save")
+    assert "Of your user name, host, home and folder it holds 0" in shown_by(nb, ".save(folder)")
+
+
+@pytest.mark.parametrize(
+    "source", ["def typical(factors)", "report.claims.chart()", ".save(folder)"]
+)
+def test_a_section_can_be_read_after_a_restart_without_those_before(source):
+    (text,) = [c.source for c in nbformat.read(PATH, as_version=4).cells if source in c.source]
+    assert text.index("lab_report.build()") <= text.index("report.")
+
+
+@pytest.mark.parametrize(
+    ("id", "source", "said"),
+    [
+        ("72.1", "def merge(a, b):\n    return a | b\n", "take a pass away"),
+        ("72.4", "def interval(k, n):\n    return 0.9, 0.5\n", "The first is the lower end"),
+        ("72.4", "def interval(k, n):\n    return [0.5]\n", "got 1 in a list."),
+        ("72.4", "def interval(k, n):\n    return float('nan'), 1.0\n", "nan is no share"),
+    ],
+)
+def test_a_wrong_answer_is_told_what_is_wrong_with_it_and_nothing_else(id, source, said):
+    assert said in judge_source(id, source).sentence
+
+
+def test_a_reader_sees_what_a_record_looks_like_before_merging_two():
+    shape = nb72.EXERCISES["72.1"].stub.partition("# A record: ")[2].partition("\n")[0]
+    assert ast.literal_eval(shape).keys() == set(nb72._NAMES)
 
 
 def test_looking_at_the_report_writes_no_record(with_records):

@@ -44,7 +44,8 @@ def main(argv: list[str] | None = None) -> int:
     if said:
         print(said, file=sys.stderr)
         return 1
-    print(f"{' '.join(FILES)}: {len(reports)} reports of {table.readers} readers.")
+    print(f"{' '.join(FILES)}: {_count(len(reports), 'report')} of "
+          f"{_count(table.readers, 'reader')}.")  # fmt: skip
     return 1 if refused else 0
 
 
@@ -58,6 +59,10 @@ def _read(names: list[str]) -> tuple[list[dict], int]:
             refused += 1
             print(f"{name}: refused, {error}", file=sys.stderr)
     return reports, refused
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def _write(table: class_table.ClassTable, folder: Path) -> str:
