@@ -299,13 +299,13 @@ def _over(found, budget):
 def _returned(returned, before):
     if not isinstance(returned, nn.Module):
         return {}, [f"train must return the trained model, got {type(returned).__name__}."]
-    after = {n.replace("._orig_mod", ""): p.detach() for n, p in returned.named_parameters()}
+    after = {n.replace("_orig_mod.", ""): p.detach() for n, p in returned.named_parameters()}
     return after, []
 
 
 def _accuracy(returned, held_out):
     fresh = addition.build(-1)
-    state = {n.replace("._orig_mod", ""): t for n, t in returned.state_dict().items()}
+    state = {n.replace("_orig_mod.", ""): t for n, t in returned.state_dict().items()}
     fresh.load_state_dict(state)
     return addition.accuracy(fresh, held_out)
 

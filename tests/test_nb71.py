@@ -1,0 +1,158 @@
+"""What notebook 71 says about levers and budgets, counted again with few steps."""
+
+import json
+from functools import partial
+
+import nbformat
+import pytest
+import torch
+from test_contest import metered, recipe
+
+from exercises import nb71
+from helpers import addition, contest, launch
+from helpers._paths import ROOT
+from helpers.exercises._selftest import judge_source
+
+HUGE = 2**40
+FIRST, SECOND = nb71.BUDGETS["71.3"], nb71.BUDGETS["71.4"]
+
+
+def peak(*args, **options):
+    return metered(recipe(*args, steps=2, **options)).bytes
+
+
+def test_the_start_needs_more_than_twice_the_first_budget():
+    assert peak(128) > 2 * FIRST > 3 * SECOND
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch": 32},
+        {"batch": 64, "parts": 2},
+        {"batch": 64, "cast": True},
+        {"batch": 64, "segments": True},
+        {"batch": 64, "share": 0.5},
+    ],
+    ids=str,
+)
+def test_several_recipes_meet_the_first_budget_with_room(options):
+    assert SECOND < peak(**options) < 0.95 * FIRST
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch": 32, "segments": True, "cast": True},
+        {"batch": 32, "parts": 2, "segments": True},
+        {"batch": 32, "parts": 2, "cast": True},
+        {"batch": 32, "share": 0.3, "cast": True},
+        {"batch": 32, "half": True},
+    ],
+    ids=str,
+)
+def test_several_recipes_meet_the_second_budget_with_room(options):
+    assert peak(**options) < 0.98 * SECOND
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch": 32},
+        {"batch": 32, "parts": 2},
+        {"batch": 32, "segments": True},
+        {"batch": 32, "cast": True},
+        {"batch": 64, "segments": True, "cast": True},
+    ],
+    ids=str,
+)
+def test_one_lever_or_too_many_rows_miss_the_second_budget(options):
+    assert peak(**options) > SECOND
+
+
+def test_from_4_sums_to_2_the_step_is_the_peak_unless_it_is_fused():
+    assert peak(4, fused=False) - peak(2, fused=False) == 2 * addition.LENGTH
+    assert peak(2) < peak(2, fused=False)
+    copies = 4 * sum(p.nbytes for p in addition.build().parameters())
+    assert copies < peak(2) < 1.1 * copies
+
+
+def test_the_share_that_keeps_a_fifth_needs_less_than_the_one_that_keeps_nothing():
+    assert peak(128, share=0.2) < peak(128, share=0) == peak(128, segments=True)
+
+
+def test_a_table_under_no_grad_never_moves_and_nothing_else_is_said():
+    def forward(model, ids):
+        with torch.no_grad():
+            x = model.embed(ids)
+        for block in model.blocks:
+            x = block(x)
+        return model.head(model.norm(x))
+
+    def train(model, sums):
+        optimizer = torch.optim.AdamW(model.parameters(), 5e-3)
+        for _ in range(2):
+            addition.loss(partial(forward, model), sums[:8]).backward()
+            optimizer.step()
+        return model
+
+    made = contest.attempt(train, HUGE)
+    assert made.reasons == ("2 of 30 tensors never moved: token.weight, position.weight.",)
+
+
+@pytest.mark.parametrize("id", ["71.1", "71.2", "71.3", "71.4", "71.5"])
+@pytest.mark.parametrize("value", ["None", "[]", "'text'", "torch.zeros(2)", "3"])
+def test_another_type_gets_a_sentence(id, value):
+    exercise = nb71.EXERCISES[id]
+    source = f"{exercise.answer} = {value}\n"
+    if not exercise.stub.startswith(exercise.answer):
+        head = exercise.stub.partition("\n")[0]
+        source = f"{head}\n    return {value}\n"
+    verdict = judge_source(id, source)
+    assert verdict.status in ("wrong", "unfinished")
+    assert verdict.sentence
+    assert "Traceback" not in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [("71.3", "Weights, gradients and Adam's moments are most of it"), ("71.4", "activations of")],
+)
+def test_advice_names_what_stands_at_the_peak(number, says):
+    made = contest.attempt(recipe(32 if number == "71.4" else 2), HUGE, least=0)
+    budget = nb71.BUDGETS[number] if number == "71.4" else made.bytes - 1
+    assert says in nb71._advice(made, budget)
+
+
+def test_the_notebook_states_the_budgets_that_are_checked():
+    book = nbformat.read(ROOT / "notebooks" / "71_train_under_a_budget.ipynb", as_version=4)
+    text = "\n".join(cell.source for cell in book.cells)
+    for id, budget in nb71.BUDGETS.items():
+        assert f"{budget / 2**20:g} MiB" in nb71.EXERCISES[id].task
+        assert f"{budget / 2**20:g} MiB" in text
+    assert '{"first budget": 9 * 2**19, "second budget": 5 * 2**19}' in text
+    assert (FIRST, SECOND) == (9 * 2**19, 5 * 2**19)
+
+
+def test_rank_recipes_that_pass_and_that_do_not():
+    base = {"split": "FSDP2", "micro_batches": 4, "checkpoint": False, "bfloat16": False}
+    fits = [
+        base | {"bfloat16": True},
+        base | {"split": "ZeRO-1", "checkpoint": True},
+        base | {"micro_batches": 2, "checkpoint": True, "bfloat16": True},
+        base | {"split": "ZeRO-1", "micro_batches": 8},
+    ]
+    over = [
+        base | {"split": "none", "micro_batches": 32, "checkpoint": True, "bfloat16": True},
+        base | {"split": "FSDP2, root only"},
+        base | {"split": "ZeRO-1"},
+        base,
+    ]
+    recipes = json.dumps([one | {"fused": True} for one in fits + over])
+    run = launch.torchrun("scripts/budget_ranks.py", [recipes, 0, 0], timeout=120)
+    peaks = [max(pair) for pair in zip(*_bytes(run), strict=True)]
+    assert max(peaks[: len(fits)]) < nb71.BUDGETS["71.5"] < min(peaks[len(fits) :])
+
+
+def _bytes(run):
+    return [[one["bytes"] for one in rank] for rank in run.by_rank("recipes")]
