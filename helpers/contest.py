@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -369,25 +370,35 @@ def plot_attempts(message: str, budgets: Mapping[str, int], *, caption: str = ""
         points[name, made.bytes, made.accepted] = made
     figure, axes = plotting.new_figure(message)
     colors = plotting.colors()
-    for (name, size, accepted), made in points.items():
-        kind = "new" if accepted else "reference"
-        at = made.flops / max(made.steps, 1) / 1e9, size / 2**20
-        axes.plot(*at, plotting.MARKERS[kind], color=colors[kind], markersize=8)
-        axes.annotate(f"{name}: {_why(made)}", at, xytext=(8, -4), textcoords="offset points")
+    _draw(axes, points)
     for name, size in budgets.items():
         axes.axhline(size / 2**20, color=colors["reference"], linestyle="--", linewidth=1)
         axes.annotate(name, (1, size / 2**20), xycoords=("axes fraction", "data"), ha="right",
                       xytext=(0, 3), textcoords="offset points", color=colors["reference"])  # fmt: skip
-    axes.set(xlabel="arithmetic of a step (GFLOP)", ylabel="peak (MiB)", yscale="log")
-    axes.set(xlim=(0, 1.9 * axes.get_xlim()[1]), ylim=(1.5, 16))
-    axes.set_yticks([2, 4, 8, 16], ["2", "4", "8", "16"])
-    axes.minorticks_off()
     plotting.write_caption(figure, caption)
     rows = tuple(
         (name, format_bytes(size), f"{made.flops / max(made.steps, 1) / 1e9:.2f}", _why(made))
         for (name, size, _), made in points.items()
     )
     return Chart(figure, message, ("attempt", "peak", "GFLOP in a step", "verdict"), rows)
+
+
+def _draw(axes, points):
+    colors = plotting.colors()
+    places = {key: (made.flops / max(made.steps, 1) / 1e9, key[1] / 2**20)
+              for key, made in points.items()}  # fmt: skip
+    widest = 1.9 * max(x for x, _ in places.values()) or 1
+    labels = plotting.spread([math.log2(y) for _, y in places.values()], 0.3)
+    for key, label in zip(places, labels, strict=True):
+        x, y = places[key]
+        kind = "new" if points[key].accepted else "reference"
+        axes.plot(x, y, plotting.MARKERS[kind], color=colors[kind], markersize=8)
+        text = f"{key[0]}: {_why(points[key])}"
+        axes.annotate(text, (x + 0.02 * widest, 2**label), va="center")
+    axes.set(xlabel="arithmetic of a step (GFLOP)", ylabel="peak (MiB)", yscale="log")
+    axes.set(xlim=(0, widest), ylim=(1.5, max(16, *(1.5 * y for _, y in places.values()))))
+    axes.set_yticks([2, 4, 8, 16], ["2", "4", "8", "16"])
+    axes.minorticks_off()
 
 
 def _why(made):
