@@ -5,7 +5,8 @@
     python3 course.py notebooks --check      say which differ from the committed form
 
 Execution starts with an empty progress folder and the settings of the tests. A notebook
-with a failing cell is left as it is on disk.
+with a failing cell is left as it is on disk. What repeats a notebook follows: the tables of the
+README and the pages for instructors.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 import nbformat
 
 from helpers._paths import ROOT
-from tools import colab_cell, readme
+from tools import classroom, colab_cell, readme
 from tools.kernel import execute
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -156,6 +157,7 @@ def main(argv=None):
     if not options.check:
         done = [_run_and_report(path) for path in paths]  # all of them, also after a failure
         readme.write()
+        classroom.main([])
         return 0 if all(done) else 1
     untidy = [path for path in paths if not is_canonical(path)]
     for path in untidy:
