@@ -33,7 +33,7 @@ COMMANDS = {
     "check": ("deploy test", "lint code and notebooks; --mutate breaks them to see who notices"),
     "notebooks": ("deploy test", "execute notebooks and store their outputs, for maintainers"),
     "new": ("test", "lay out a new notebook, for authors"),
-    "stamp": ("deploy test", "write another address of the repository everywhere: owner/name"),
+    "stamp": ("deploy test", "write another address (owner/name) or --version everywhere"),
     "bench": ("deploy test", "measure the course's own tools and write benchmarks/RESULTS.md"),
     "gpu-check": ("deploy test", "run on a CUDA device what needs one, and keep what it measured"),
     "doctor": ("", "say what this machine lacks, each with its fix"),
