@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -155,6 +156,10 @@ def activation_budget(share: float) -> Iterator[None]:
 _made: list[tuple[str, Attempt]] = []  # every attempt of this process, for plot_attempts
 
 
+class _OverTime(BaseException):
+    """End a training that takes too long."""
+
+
 class _OverBudget(BaseException):  # no Exception: `except Exception` must not swallow it
     """End a training whose peak is already over the budget."""
 
@@ -241,6 +246,7 @@ def attempt(
     least: float = 0.9,
     early: bool = True,
     label: str | None = None,
+    seconds: float = math.inf,
 ) -> Attempt:
     """Run a training under the meter and judge what it returns.
 
@@ -258,6 +264,8 @@ def attempt(
         Whether the training ends after the first step whose peak is over the budget.
     label : str, optional
         Name of its point in `plot_attempts`; that of the function if not given.
+    seconds : float
+        When the training ends, done or not.
 
     Returns
     -------
@@ -273,13 +281,13 @@ def attempt(
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        watch = _Watch(model, budget if early else None)
+        watch = _Watch(model, budget if early else None, seconds)
         returned = watch.run(train, model, sums.train)
     found, accuracy = watch.found, None
-    reasons = _over(found.bytes, budget)
+    reasons = _over(found.bytes, budget) or watch.late()
     if not reasons:
         after, reasons = _returned(returned, before)
-        reasons = reasons or refuse(before, after)
+        reasons = reasons or refuse(before, after) or _elsewhere(found, sums.train)
     if not reasons or not early:
         accuracy = _accuracy(returned, sums.held_out)
         if accuracy < least:
@@ -295,6 +303,15 @@ def _over(found, budget):
     if found <= budget:
         return []
     return [f"{found:,} bytes are {found - budget:,} over the budget of {budget:,}."]
+
+
+def _elsewhere(found, train):
+    """Say where bytes escaped the meter: weights from outside, or a smaller set of sums."""
+    if not found.flops:
+        return ["No arithmetic was counted: all training belongs inside, in no other thread."]
+    if not torch.equal(train, addition.load_sums().train):
+        return ["The sums were changed, and they count in full: take copies of rows."]
+    return []
 
 
 def _returned(returned, before):
@@ -314,10 +331,11 @@ def _accuracy(returned, held_out):
 class _Watch:
     """Run a training under the meter; stop it once a step was over the budget."""
 
-    def __init__(self, model, budget):
-        self.model, self.budget = model, budget
+    def __init__(self, model, budget, seconds):
+        self.model, self.budget, self.seconds = model, budget, seconds
         self.rows = self.steps = 0
-        self.found = None
+        self.found, self.end = None, math.inf
+        self.stopped = False
 
     def run(self, train, model, sums):
         with ExitStack() as stack:
@@ -327,18 +345,33 @@ class _Watch:
             hook = optimizers.register_optimizer_step_post_hook(self._stepped)
             stack.callback(hook.remove)
             self.found = stack.enter_context(meter(model, sums))
+            self.end = time.monotonic() + self.seconds
             try:
                 return train(model, sums)
-            except _OverBudget:
+            except (_OverBudget, _OverTime):
                 return None
+
+    def late(self):
+        """List that the training was stopped, if it was."""
+        if not self.stopped:
+            return []
+        took = f"Stopped after {self.seconds:g} s and {self.steps:,} steps"
+        return [f"{took}: take fewer, or cheaper ones. A busy machine needs longer."]
 
     def _called(self, _, args):
         self.rows = max(self.rows, len(args[0]))
+        self._look_at_the_clock()
+
+    def _look_at_the_clock(self):
+        if time.monotonic() > self.end:
+            self.stopped = True
+            raise _OverTime
 
     def _stepped(self, *_):
         self.steps += 1
         if self.budget is not None and self.found.bytes > self.budget:
             raise _OverBudget
+        self._look_at_the_clock()
 
 
 def plot_attempts(message: str, budgets: Mapping[str, int], *, caption: str = "") -> Chart:

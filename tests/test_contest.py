@@ -1,5 +1,6 @@
 """The meter of 71 counts what track_memory counts, sees compiled code, and judges fairly."""
 
+import threading
 from functools import partial
 
 import pytest
@@ -216,3 +217,46 @@ def test_every_attempt_is_drawn_once_with_its_verdict(monkeypatch):
     chart = contest.plot_attempts("Four attempts", {"budget": 2**21})
     assert [row[0] for row in chart.rows] == ["good", "large", "idle", "dull"]
     assert [row[3] for row in chart.rows] == ["accepted", "over budget", "not all moved", "wrong"]
+
+
+def test_what_was_trained_outside_the_meter_is_rejected():
+    ready = recipe()(addition.build(), addition.load_sums().train)
+
+    def copied(model, sums):
+        model.load_state_dict(ready.state_dict())
+        return model
+
+    def in_a_thread(model, sums):
+        thread = threading.Thread(target=recipe(), args=(model, sums))
+        thread.start()
+        thread.join()
+        return model
+
+    for train in (copied, in_a_thread, lambda model, sums: ready):
+        (reason,) = contest.attempt(train, BUDGET, least=0).reasons
+        assert reason.startswith("No arithmetic was counted: all training belongs inside, in")
+
+
+def test_smaller_sums_are_rejected():
+    def train(model, sums):
+        rows = sums[:8].clone()
+        sums.data = torch.empty(0, 9, dtype=sums.dtype)
+        return recipe()(model, rows)
+
+    (reason,) = contest.attempt(train, BUDGET, least=0).reasons
+    assert reason.startswith("The sums were changed, and they count in full")
+
+
+def test_a_training_that_takes_too_long_ends_and_hears_how_far_it_came():
+    made = contest.attempt(recipe(steps=10**6), BUDGET, seconds=0.2)
+    assert 0 < made.steps < 10**5
+    assert made.reasons[0].startswith(
+        f"Stopped after 0.2 s and {made.steps:,} steps: take fewer, or"
+    )
+
+    def without_an_optimizer(model, sums):
+        while True:
+            model(sums[:8])
+
+    made = contest.attempt(without_an_optimizer, BUDGET, seconds=0.1)
+    assert made.reasons[0].startswith("Stopped after 0.1 s and 0 steps")

@@ -11,6 +11,7 @@ from test_contest import metered, recipe
 from exercises import nb71
 from helpers import addition, contest, launch
 from helpers._paths import ROOT
+from helpers.exercises import Wrong
 from helpers.exercises._selftest import judge_source
 
 HUGE = 2**40
@@ -120,8 +121,50 @@ def test_another_type_gets_a_sentence(id, value):
 )
 def test_advice_names_what_stands_at_the_peak(number, says):
     made = contest.attempt(recipe(32 if number == "71.4" else 2), HUGE, least=0)
-    budget = nb71.BUDGETS[number] if number == "71.4" else made.bytes - 1
-    assert says in nb71._advice(made, budget)
+    assert says in nb71._advice(made)
+
+
+def test_advice_for_micro_batches_gives_both_shares():
+    made = contest.attempt(recipe(64, parts=4), HUGE, least=0)
+    advice = nb71._advice(made)
+    rows, rest = (int(text.split()[-1].replace(",", "")) for text in advice.split(" of them")[:1]
+                  + advice.split(" are weights")[:1])  # fmt: skip
+    assert rows + rest == made.bytes
+    assert rest > rows
+    assert "activations of 16 rows" in advice
+
+
+def test_a_second_model_is_not_told_that_it_added_up_losses():
+    def train(model, sums):
+        return recipe(16)(addition.build(), sums)
+
+    assert "other tensors you made" in nb71._advice(contest.attempt(train, HUGE, least=0))
+
+
+def test_the_check_counts_what_an_attempt_counts():
+    source = (
+        "import torch\nfrom helpers import addition\n"
+        "def train_smaller(model, sums):\n"
+        "    addition.loss(model, sums[:64]).backward()\n    return model\n"
+    )
+
+    def train(model, sums):
+        addition.loss(model, sums[:64]).backward()
+        return model
+
+    made = contest.attempt(train, SECOND)
+    assert made.reasons[0] in judge_source("71.4", source).sentence
+
+
+def test_ranks_that_are_not_done_in_time_get_a_sentence(monkeypatch):
+    slow = launch.Launch("timed out", 110.0, error="rank 0: line 82")
+    monkeypatch.setattr(nb71, "torchrun", lambda *_, **__: slow)
+    monkeypatch.setattr(nb71, "run_ranks", nb71.run_ranks.__wrapped__)
+    recipe = {"split": "FSDP2", "micro_batches": 2, "checkpoint": True, "bfloat16": True}
+    with pytest.raises(Wrong, match=r"The ranks were not done after 110 s\. Fewer micro-batches"):
+        nb71.test_ranks(recipe, None)
+    with pytest.raises(Wrong, match=r"must divide the 32 rows of a rank, got 2\.0"):
+        nb71.test_ranks(recipe | {"micro_batches": 2.0}, None)
 
 
 def test_the_notebook_states_the_budgets_that_are_checked():
