@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pkgutil
+from functools import cache
 
 import pytest
 
@@ -48,20 +49,21 @@ def test_an_untouched_stub_is_not_attempted(id, exercise):
 
 @pytest.mark.parametrize(("id", "exercise"), EXERCISES)
 def test_the_solution_passes_every_time(id, exercise):
-    verdicts = [judge_source(id, exercise.solution) for _ in range(3)]
-    assert [v.status for v in verdicts] == ["passed"] * 3, verdicts[0].sentence
+    times = 3 if exercise.limit <= 60 else 1  # the others train whole models
+    verdicts = [judge_source(id, exercise.solution) for _ in range(times)]
+    assert [v.status for v in verdicts] == ["passed"] * times, verdicts[0].sentence
 
 
 @pytest.mark.parametrize(("id", "wrong"), WRONG)
 def test_a_wrong_answer_gets_its_own_sentence(id, wrong):
-    verdict = judge_source(id, wrong.source)
+    verdict = _verdict(id, wrong.source)
     assert verdict.status in ("wrong", "raised")
     assert wrong.says in verdict.sentence
 
 
 @pytest.mark.parametrize(("id", "wrong"), WRONG)
 def test_the_record_names_the_misconception(id, wrong):
-    verdict = judge_source(id, wrong.source)
+    verdict = _verdict(id, wrong.source)
     assert verdict.status == "raised" or verdict.message in {
         other.name for other in _exercise(id).wrong if other.says in verdict.sentence
     }
@@ -98,6 +100,12 @@ def test_a_prediction_teaches_whatever_is_guessed(id, asked):
     else:
         assert isinstance(asked, Number)
         assert asked.notes
+
+
+@cache
+def _verdict(id, source):
+    """Judge a wrong answer once for all that is asked of its verdict."""
+    return judge_source(id, source)
 
 
 def _exercise(id):
