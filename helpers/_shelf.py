@@ -134,6 +134,17 @@ def write(path: Path, data: bytes) -> None:
         raise OSError("what was written is not what is there")
 
 
+def may_replace(path: Path, mark: str) -> bool:
+    """Tell whether a file may be replaced: it is not there, or its first bytes hold our mark."""
+    if not path.exists() and not path.is_symlink():
+        return True
+    try:
+        with path.open("rb") as file:
+            return mark.encode() in file.read(1_000)
+    except OSError:
+        return False
+
+
 def why(error: OSError, place: str = "the progress folder") -> str:
     """Return in words why a file could not be written."""
     reasons = {

@@ -118,7 +118,7 @@ class LabReport(_display.Shown):
         Page
             It names the two files, or says why nothing was written; no error reaches the cell.
         """
-        foreign = [name for name in FILES if not _is_ours(Path(folder, name), _OWN[name])]
+        foreign = [name for name in FILES if not _shelf.may_replace(Path(folder, name), _OWN[name])]
         if foreign:
             told = f"{' and '.join(foreign)} is there and was not written by a lab report: "
             return Page("Nothing written", told + "move it, or choose another folder.")
@@ -207,14 +207,3 @@ def _of(evidence):
 def _joined(a, b, merge):
     both = {id: merge(a[id], b[id]) for id in a.keys() & b.keys()}
     return dict(sorted({**a, **b, **both}.items()))
-
-
-def _is_ours(path, mark):
-    """Tell whether a file may be replaced: it is not there, or an earlier save wrote it."""
-    if not path.exists() and not path.is_symlink():
-        return True
-    try:
-        with path.open("rb") as file:
-            return mark.encode() in file.read(1_000)
-    except OSError:
-        return False

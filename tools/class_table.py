@@ -72,7 +72,7 @@ def _write(table: class_table.ClassTable, folder: Path) -> str:
     contents = (f"{OWN[0]}\n{table.to_markdown()}", table.to_csv(), png)
     files = dict(zip(FILES, contents, strict=True))
     foreign = [name for name, mark in zip(FILES, OWN, strict=True)
-               if not _is_ours(folder / name, mark)]  # fmt: skip
+               if not _shelf.may_replace(folder / name, mark)]  # fmt: skip
     if foreign:
         return (
             f"{', '.join(foreign)} is there and no class table: move it, or choose another --out. "
@@ -97,16 +97,6 @@ def _marked(png: bytes) -> bytes:
     with Image.open(io.BytesIO(png)) as image:
         image.save(out, format="png", pnginfo=info)
     return out.getvalue()
-
-
-def _is_ours(path: Path, mark: str) -> bool:
-    if not path.exists() and not path.is_symlink():
-        return True
-    try:
-        with path.open("rb") as file:
-            return mark.encode() in file.read(1_000)
-    except OSError:
-        return False
 
 
 if __name__ == "__main__":

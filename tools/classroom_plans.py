@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from helpers import catalog
 from helpers._paths import ROOT
+from tools.readme import filled
 
 DISCUSSION = 2  # minutes that a class needs more for each prediction
 OPENING = 3  # minutes for the question of a notebook and its setup cell
@@ -281,10 +282,5 @@ def with_plans(text, folder=ROOT / "notebooks"):
     tables = {plan.name: plan_table(plan, notebooks) for plan in PLANS}
     tables["six weeks"] = weeks_table(notebooks)
     for name, table in tables.items():
-        start, end = f"<!-- plan: {name} -->", f"<!-- /plan: {name} -->"
-        before, opened, rest = text.partition(start)
-        _, closed, after = rest.partition(end)
-        if not opened or not closed:
-            raise ValueError(f"classroom/README.md must hold {start} and, after it, {end}")
-        text = f"{before}{start}\n{table}\n{end}{after}"
+        text = filled(text, f"plan: {name}", table, "classroom/README.md")
     return text

@@ -32,6 +32,22 @@ def paths(folder=NOTEBOOKS):
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def filled(text, name, content, file):
+    """Return a text with new content between the two markers of a name.
+
+    Raises
+    ------
+    ValueError
+        If a marker is missing; the sentence names the file.
+    """
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    before, opened, rest = text.partition(start)
+    _, closed, after = rest.partition(end)
+    if not opened or not closed:
+        raise ValueError(f"{file} must hold {start} and, after it, {end}")
+    return f"{before}{start}\n{content}\n{end}{after}"
+
+
 def with_tables(text, folder=NOTEBOOKS):
     """Return the README's text with fresh tables.
 
@@ -41,12 +57,7 @@ def with_tables(text, folder=NOTEBOOKS):
         If the markers of one are missing.
     """
     for name, make in (("notebooks", table), ("paths", paths)):
-        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-        before, opened, rest = text.partition(start)
-        _, closed, after = rest.partition(end)
-        if not opened or not closed:
-            raise ValueError(f"README.md must hold {start} and, after it, {end}")
-        text = f"{before}{start}\n{make(folder)}\n{end}{after}"
+        text = filled(text, name, make(folder), "README.md")
     return text
 
 
