@@ -22,6 +22,7 @@ from helpers._paths import ROOT
 from helpers.exercises import Choice
 from helpers.exercises._guess import as_text
 from tools import classroom_edition, classroom_plans
+from tools.readme import filled
 
 PAGES = ROOT / "classroom"
 GUIDE = PAGES / "README.md"
@@ -88,11 +89,7 @@ def with_generated(text, fresh, path):
     ValueError
         If the markers are missing, or stand in the wrong order.
     """
-    before, opened, rest = text.partition(START)
-    _, closed, after = rest.partition(END)
-    if not opened or not closed:
-        raise ValueError(f"{path.name} must hold {START} and, after it, {END}")
-    return f"{before}{START}\n{fresh}\n{END}{after}"
+    return filled(text, "generated", fresh, path.name)
 
 
 def core_of(text):
