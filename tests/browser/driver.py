@@ -9,13 +9,19 @@ READY = """() => {
     && kernel.connectionStatus === 'connected' && kernel.status === 'idle');
 }"""
 # The indicator in the toolbar says "idle" before there is a kernel, so the cells are asked.
+# After an error the cells below it never run; without that clause the wait would hide the error.
 DONE = """() => {
   const panel = window.jupyterapp.shell.currentWidget;
   const code = panel.content.widgets.filter(
     w => w.model.type === 'code' && w.model.sharedModel.getSource().trim());
-  return code.every(w => w.model.executionCount != null && w.model.executionState !== 'running')
+  return code.every(w => w.model.executionState !== 'running')
+    && (code.every(w => w.model.executionCount != null)
+      || code.some(w => w.model.outputs.toJSON().some(o => o.output_type === 'error')))
     && panel.sessionContext.session.kernel.status === 'idle';
 }"""
+NOT_RUN = """() => window.jupyterapp.shell.currentWidget.content.widgets.filter(
+  w => w.model.type === 'code' && w.model.executionCount == null
+    && w.model.sharedModel.getSource().trim()).length"""
 CELL_DONE = """index => {
   const panel = window.jupyterapp.shell.currentWidget;
   const model = panel.content.widgets[index].model;
@@ -28,6 +34,14 @@ PROBLEMS = (
     ".jp-OutputArea-output .jupyter-widgets-error-widget"
 )
 OUTPUT = ".jp-OutputArea-child"
+
+
+def write_notebook(folder, name, sources):
+    """Write a notebook of code cells that JupyterLab opens without asking for a kernel."""
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nb.metadata["kernelspec"] = kernel
+    nbformat.write(nb, folder / f"{name}.ipynb")
 
 
 class Notebook:
@@ -57,12 +71,20 @@ class Notebook:
         return self
 
     def run_all(self):
-        """Choose Run, Run All Cells in the menu, and wait for the last cell."""
+        """Choose Run, Run All Cells in the menu, and wait for the last cell.
+
+        Raises
+        ------
+        AssertionError
+            If an error kept cells below it from running: with what the page shows of it.
+        """
         # A saved copy holds execution counts, which would end the wait at once.
         self.page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
         self.page.get_by_role("menuitem", name="Run", exact=True).click()
         self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         self.page.wait_for_function(DONE, timeout=120_000)
+        left = self.page.evaluate(NOT_RUN)
+        assert not left, f"{left} cells did not run after: {self.problems()}"
         return self
 
     def problems(self):

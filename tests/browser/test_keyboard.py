@@ -4,11 +4,10 @@ import re
 import shutil
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from browser.axe import violations
-from browser.driver import Notebook
+from browser.driver import Notebook, write_notebook
 from exercises import nb11, nb12
 from helpers import widgets
 
@@ -105,14 +104,7 @@ class Keys:
 @pytest.fixture(scope="module")
 def keys(server, browser):
     """Open a notebook that shows every widget."""
-    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
-    nb = nbformat.v4.new_notebook(cells=cells)
-    nb.metadata["kernelspec"] = {
-        "name": "python3",
-        "display_name": "Python 3",
-        "language": "python",
-    }
-    nbformat.write(nb, server.folder / "keys.ipynb")
+    write_notebook(server.folder, "keys", CELLS)
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     keys = Keys(Notebook(page, server, "keys").open())
     keys.go(0)

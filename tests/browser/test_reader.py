@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from browser.driver import CUT_OFF, LOW_CONTRAST, PICTURES, Notebook
+from browser.driver import CUT_OFF, LOW_CONTRAST, PICTURES, Notebook, write_notebook
 from exercises import nb13
 from helpers._paths import ROOT
 from helpers.widgets import sharing, strides
@@ -27,6 +27,14 @@ def notebook(request, server, browser):
 def test_run_all_ends_without_an_error(notebook):
     assert notebook.problems() == []
     assert notebook.page.locator(".jp-Notebook .jp-CodeCell").count() > 5
+
+
+def test_run_all_names_the_error_that_kept_cells_from_running(server, browser):
+    write_notebook(server.folder, "error", ["1 + 1", "1 / 0", "2 + 2", "3 + 3"])
+    page = browser.new_page()
+    with pytest.raises(AssertionError, match=r"2 cells did not run after.*ZeroDivisionError"):
+        Notebook(page, server, "error").open().run_all()
+    page.close()
 
 
 def test_every_picture_is_drawn(notebook):

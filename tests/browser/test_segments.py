@@ -1,8 +1,6 @@
 """A reader chooses a number of segments by keyboard."""
 
-import nbformat
-
-from browser.driver import CUT_OFF, LOW_CONTRAST, Notebook
+from browser.driver import CUT_OFF, LOW_CONTRAST, Notebook, write_notebook
 from helpers.widgets.segments import explore
 
 PEAKS, SECONDS = {0: 90, 1: 95, 4: 40, 16: 24}, {0: 0.2, 1: 0.27, 4: 0.26, 16: 0.25}
@@ -17,10 +15,7 @@ def expected(segments):
 
 
 def test_the_explorer_follows_the_keyboard(server, browser):
-    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(SOURCE)])
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nb.metadata["kernelspec"] = kernel
-    nbformat.write(nb, server.folder / "segments.ipynb")
+    write_notebook(server.folder, "segments", [SOURCE])
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     notebook = Notebook(page, server, "segments").open()
     notebook.run(0)

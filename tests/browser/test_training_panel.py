@@ -2,10 +2,9 @@
 
 import re
 
-import nbformat
 import pytest
 
-from browser.driver import CUT_OFF, LOW_CONTRAST, Notebook
+from browser.driver import CUT_OFF, LOW_CONTRAST, Notebook, write_notebook
 
 SOURCE = """import time
 from helpers.widgets import training
@@ -35,14 +34,7 @@ FRAMES = """async picture => {
 @pytest.fixture(scope="module")
 def panel(server, browser):
     """Start a loop of forty seconds in a notebook of its own."""
-    cells = [nbformat.v4.new_code_cell(SOURCE), nbformat.v4.new_code_cell("print('next')")]
-    nb = nbformat.v4.new_notebook(cells=cells)
-    nb.metadata["kernelspec"] = {
-        "name": "python3",
-        "display_name": "Python 3",
-        "language": "python",
-    }
-    nbformat.write(nb, server.folder / "panel.ipynb")
+    write_notebook(server.folder, "panel", [SOURCE, "print('next')"])
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     notebook = Notebook(page, server, "panel").open()
     page.get_by_role("menuitem", name="Run", exact=True).click()
