@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from benchmarks import Finding, faults
+from benchmarks import Finding, faults, twice
 from helpers._paths import ROOT
 from tools import bench
 
@@ -119,3 +119,27 @@ def test_the_long_ones_run_only_when_named(store, monkeypatch):
     assert not set(bench.LONG) & set(asked)
     assert bench.main(list(bench.LONG)) == 0
     assert asked[-len(bench.LONG) :] == list(bench.LONG)
+
+
+def test_what_runs_twice_is_counted_for_each_notebook(tmp_path):
+    cases = "".join(
+        f'<testcase name="test_{name}">{inside}</testcase>'
+        for name, inside in (
+            ("again[11_a]", ""),
+            ("again[12_b]", "<failure/>"),
+            ("guess[11_a]", ""),
+            ("guess[12_b]", ""),
+            ("again[13_c]", "<error/>"),
+            ("guess[13_c]", "<skipped/>"),
+        )
+    )
+    (tmp_path / "report.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    done = twice.by_notebook(tmp_path / "report.xml")
+    assert done == {"11_a": [True, True], "12_b": [False, True], "13_c": [False, False]}
+
+
+def test_a_run_that_ends_before_its_report_passes_no_notebook(monkeypatch):
+    monkeypatch.setattr(twice, "pytest_run", lambda arguments: lambda report: None)
+    found = twice.measure()
+    assert len(found) == len(list((faults.ROOT / "notebooks").glob("*.ipynb")))
+    assert not any(finding.holds for finding in found)
