@@ -197,5 +197,11 @@ def test_rank_recipes_that_pass_and_that_do_not():
     assert max(peaks[: len(fits)]) < nb71.BUDGETS["71.5"] < min(peaks[len(fits) :])
 
 
+def test_gathered_blocks_that_are_too_large_are_named():
+    recipe = {"split": "FSDP2", "micro_batches": 4, "checkpoint": True, "bfloat16": False}
+    assert "A block is gathered whole" in nb71._why(recipe)
+    assert "segments, or smaller" in nb71._why(recipe | {"split": "ZeRO-1"})
+
+
 def _bytes(run):
     return [[one["bytes"] for one in rank] for rank in run.by_rank("recipes")]

@@ -10,18 +10,17 @@ READY = """() => {
 }"""
 # The indicator in the toolbar says "idle" before there is a kernel, so the cells are asked.
 # After an error the cells below it never run; without that clause the wait would hide the error.
+CODE = """window.jupyterapp.shell.currentWidget.content.widgets.filter(
+  w => w.model.type === 'code' && w.model.sharedModel.getSource().trim())"""
+NOT_RUN = f"() => {CODE}.filter(w => w.model.executionCount == null).length"
 DONE = """() => {
   const panel = window.jupyterapp.shell.currentWidget;
-  const code = panel.content.widgets.filter(
-    w => w.model.type === 'code' && w.model.sharedModel.getSource().trim());
+  const code = CODE;
   return code.every(w => w.model.executionState !== 'running')
     && (code.every(w => w.model.executionCount != null)
       || code.some(w => w.model.outputs.toJSON().some(o => o.output_type === 'error')))
     && panel.sessionContext.session.kernel.status === 'idle';
-}"""
-NOT_RUN = """() => window.jupyterapp.shell.currentWidget.content.widgets.filter(
-  w => w.model.type === 'code' && w.model.executionCount == null
-    && w.model.sharedModel.getSource().trim()).length"""
+}""".replace("CODE", CODE)
 CELL_DONE = """index => {
   const panel = window.jupyterapp.shell.currentWidget;
   const model = panel.content.widgets[index].model;
@@ -70,6 +69,11 @@ class Notebook:
         self.page.wait_for_function(READY, timeout=60_000)
         return self
 
+    def start_all(self):
+        """Choose Run, Run All Cells in the menu."""
+        self.page.get_by_role("menuitem", name="Run", exact=True).click()
+        self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
     def run_all(self):
         """Choose Run, Run All Cells in the menu, and wait for the last cell.
 
@@ -80,8 +84,7 @@ class Notebook:
         """
         # A saved copy holds execution counts, which would end the wait at once.
         self.page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
-        self.page.get_by_role("menuitem", name="Run", exact=True).click()
-        self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        self.start_all()
         self.page.wait_for_function(DONE, timeout=120_000)
         left = self.page.evaluate(NOT_RUN)
         assert not left, f"{left} cells did not run after: {self.problems()}"

@@ -37,8 +37,7 @@ def panel(server, browser):
     write_notebook(server.folder, "panel", [SOURCE, "print('next')"])
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     notebook = Notebook(page, server, "panel").open()
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    notebook.start_all()
     yield notebook
     page.close()
 
