@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import ClassVar
 
 import torch
@@ -234,6 +235,41 @@ class MemoryPeak:
 
     def _repr_html_(self) -> str:
         return _html_table(f"Peak of live tensors on {self.device}", self.by_category)
+
+
+@contextmanager
+def track_with(mode: _live_bytes.LiveBytesMode, *things: object) -> Iterator[MemoryPeak]:
+    """Do what `helpers.memory.track_memory` does, with a mode that may count more than bytes."""
+    with ExitStack() as stack:
+        peak = MemoryPeak(mode, stack)
+        stack.callback(peak._close)
+        _install_hooks(mode, stack)
+        peak.watch(*things)
+        stack.enter_context(mode)
+        yield peak
+
+
+def _install_hooks(mode: _live_bytes.LiveBytesMode, stack: ExitStack) -> None:
+    from torch.optim import optimizer
+
+    before = optimizer.register_optimizer_step_pre_hook(mode.before_step)
+    stack.callback(before.remove)
+    after = optimizer.register_optimizer_step_post_hook(mode.after_step)
+    stack.callback(after.remove)
+    kind = torch.UntypedStorage
+    original = kind.resize_
+    if "resize_" in vars(kind):
+        stack.callback(setattr, kind, "resize_", original)
+    else:
+        stack.callback(delattr, kind, "resize_")  # what it inherits shows again
+
+    @wraps(original)
+    def resize_(storage, size):
+        result = original(storage, size)
+        mode.resized(storage)
+        return result
+
+    kind.resize_ = resize_
 
 
 _ADVICE = {

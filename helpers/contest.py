@@ -17,7 +17,7 @@ from torch import nn
 from torch.optim import optimizer as optimizers
 
 from helpers import _live_bytes, addition, plotting
-from helpers.memory import MemoryPeak, track_memory
+from helpers._memory_peak import MemoryPeak, track_with
 from helpers.plotting import Chart
 from helpers.units import format_bytes
 
@@ -102,9 +102,8 @@ def meter(*things: object) -> Iterator[Meter]:
     _forget_compiled()  # what was captured under another share would be used again
     with ExitStack() as stack:
         stack.callback(_forget_compiled)
-        stack.enter_context(mock.patch.object(_live_bytes, "LiveBytesMode", return_value=mode))
         stack.enter_context(mock.patch.object(torch, "compile", _seen(torch.compile)))
-        yield Meter(stack.enter_context(track_memory(*things)), mode)
+        yield Meter(stack.enter_context(track_with(mode, *things)), mode)
 
 
 def _forget_compiled():

@@ -5,13 +5,19 @@ no data. What a kernel uses inside for itself (scratch) is no tensor and is not 
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from functools import wraps
+from contextlib import contextmanager
 
 import torch
 
 from helpers import _live_bytes
-from helpers._memory_peak import AllocatorPeak, LiveBytes, MemoryPeak, Timeline, type_name
+from helpers._memory_peak import (
+    AllocatorPeak,
+    LiveBytes,
+    MemoryPeak,
+    Timeline,
+    track_with,
+    type_name,
+)
 
 __all__ = [
     "AllocatorPeak",
@@ -214,34 +220,5 @@ def track_memory(*things: object) -> Iterator[MemoryPeak]:
     >>> peak.total, peak.by_category["parameter"], peak.by_category["activation"]
     (72364, 40040, 32324)
     """
-    mode = _live_bytes.LiveBytesMode()
-    with ExitStack() as stack:
-        peak = MemoryPeak(mode, stack)
-        stack.callback(peak._close)
-        _install_hooks(mode, stack)
-        peak.watch(*things)
-        stack.enter_context(mode)
+    with track_with(_live_bytes.LiveBytesMode(), *things) as peak:
         yield peak
-
-
-def _install_hooks(mode: _live_bytes.LiveBytesMode, stack: ExitStack) -> None:
-    from torch.optim import optimizer
-
-    before = optimizer.register_optimizer_step_pre_hook(mode.before_step)
-    stack.callback(before.remove)
-    after = optimizer.register_optimizer_step_post_hook(mode.after_step)
-    stack.callback(after.remove)
-    kind = torch.UntypedStorage
-    original = kind.resize_
-    if "resize_" in vars(kind):
-        stack.callback(setattr, kind, "resize_", original)
-    else:
-        stack.callback(delattr, kind, "resize_")  # what it inherits shows again
-
-    @wraps(original)
-    def resize_(storage, size):
-        result = original(storage, size)
-        mode.resized(storage)
-        return result
-
-    kind.resize_ = resize_
