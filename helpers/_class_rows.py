@@ -6,6 +6,7 @@ from collections import Counter
 
 from helpers._report_board import STATES, state_of
 from helpers._report_guesses import factor_of
+from helpers.claims import show_value
 from helpers.exercises import _catalog
 from helpers.exercises._model import Choice
 
@@ -123,3 +124,27 @@ def _quartiles(factors):
         return FEW
     low, middle, high = (2**q for q in statistics.quantiles(map(math.log2, factors), n=4))
     return f"median factor {middle:.2g}, quartiles {low:.2g} and {high:.2g}"
+
+
+def claim_row(id, entries, readers):
+    measured = [entry for entry in entries if entry["met"] is not None]
+    if len(measured) < FEWEST:
+        return id, FEW, _count(readers), FEW, FEW
+    met = sum(entry["met"] for entry in measured)
+    names = dict.fromkeys(name for entry in measured for name in entry["values"])
+    numbers = (_spread(name, [entry["values"].get(name) for entry in measured]) for name in names)
+    counts = str(len(measured)), _count(readers), f"{met} of {len(measured)}"
+    return id, *counts, "; ".join(numbers)
+
+
+def _spread(name, values):
+    """Return the one value of all machines, or the median between its quartiles."""
+    known = [value for value in values if value is not None]
+    if len(known) < FEWEST:
+        return f"{name}: {FEW}"
+    if len(set(known)) == 1:
+        return f"{name} = {show_value(known[0])}"
+    if any(isinstance(value, str) for value in known):
+        return f"{name}: {len(set(known))} different values"
+    low, middle, high = map(show_value, statistics.quantiles(known, n=4))
+    return f"{name}: median {middle}, quartiles {low} and {high}"

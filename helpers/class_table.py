@@ -19,6 +19,7 @@ from helpers import _display, _report_schema
 from helpers._class_rows import (
     FEW,
     FEWEST,
+    claim_row,
     exercise_row,
     most_missed,
     notebook_rows,
@@ -34,6 +35,7 @@ __all__ = ["FEW", "FEWEST", "ClassTable", "build", "generated", "merge", "read",
 EXERCISES = ("exercise", "passed", "after the solution", "tried", "class", "passed of tried, 95 %",
              "checks (median)", "most frequent wrong answer")  # fmt: skip
 PREDICTIONS = ("prediction", "guessed in time", "class", "guesses", "as measured or within 1.5x")
+CLAIMS = ("claim", "measured by", "class", "as the ledger expects", "numbers")
 
 
 def read(path):
@@ -148,14 +150,14 @@ def _as_json(value):
 
 @dataclass(frozen=True, repr=False)
 class ClassTable(_display.Shown):
-    """Show for a class what was passed, missed and guessed.
+    """Show for a class what was passed, missed, guessed and measured.
 
     Attributes
     ----------
     readers : int
         Number of readers.
-    exercises, predictions : tuple of tuple of str
-        The rows under ``EXERCISES`` and ``PREDICTIONS``, sorted by id.
+    exercises, predictions, claims : tuple of tuple of str
+        The rows under ``EXERCISES``, ``PREDICTIONS`` and ``CLAIMS``, sorted by id.
     missed : tuple of (str, int, int)
         Exercise with its most frequent wrong answer and the sentence it is told, readers who met
         it, and readers who tried; the most frequent first.
@@ -168,20 +170,21 @@ class ClassTable(_display.Shown):
     readers: int
     exercises: tuple
     predictions: tuple
+    claims: tuple
     missed: tuple
     notebooks: tuple
     sample: bool = False
 
     def text(self):
-        """Return both tables in plain text."""
+        """Return the tables in plain text."""
         return "\n\n".join([self._head(), *(grid.text() for grid in self._grids())])
 
     def html(self):
-        """Return both tables."""
+        """Return the tables."""
         return f"<p>{self._head()}</p>" + "".join(grid.html() for grid in self._grids())
 
     def to_markdown(self):
-        """Return both tables in Markdown.
+        """Return the tables in Markdown.
 
         Returns
         -------
@@ -196,7 +199,7 @@ class ClassTable(_display.Shown):
         return "\n\n".join(parts) + "\n"
 
     def to_csv(self):
-        """Return both tables as one text of comma-separated values.
+        """Return the tables as one text of comma-separated values.
 
         Returns
         -------
@@ -232,6 +235,7 @@ class ClassTable(_display.Shown):
         return (
             Grid(exercises, EXERCISES, self.exercises),
             Grid("Predictions: guesses made before the measurement", PREDICTIONS, self.predictions),
+            Grid("Claims: measured on how many machines, and what came out", CLAIMS, self.claims),
         )
 
 
@@ -258,23 +262,32 @@ def build(reports):
         _report_schema.check(report)
         known = readers.get(report["reader"])
         readers[report["reader"]] = merge(known, report) if known else report
-    exercises, predictions = {}, {}
-    for report in readers.values():
-        for entry in report["exercises"]:
-            exercises.setdefault(entry["id"], []).append(entry)
-        for entry in report["predictions"]:
-            predictions.setdefault(entry["id"], []).append(entry)
-    ids = sorted(exercises, key=_catalog.sort_key)
-    asked = sorted(predictions, key=_catalog.sort_key)
-    missed = filter(None, (most_missed(id, exercises[id]) for id in ids))
+    exercises, predictions, claims = (
+        _by_id(readers.values(), name) for name in _report_schema.LISTS
+    )
+    missed = filter(None, (most_missed(id, found) for id, found in exercises.items()))
     return ClassTable(
         readers=len(readers),
-        exercises=tuple(exercise_row(id, exercises[id], len(readers)) for id in ids),
-        predictions=tuple(prediction_row(id, predictions[id], len(readers)) for id in asked),
+        exercises=_rows(exercise_row, exercises, len(readers)),
+        predictions=_rows(prediction_row, predictions, len(readers)),
+        claims=_rows(claim_row, claims, len(readers)),
         missed=tuple(sorted(missed, key=lambda row: (-row[1], row[0]))),
         notebooks=notebook_rows(exercises, len(readers)),
         sample=any(report["sample"] for report in readers.values()),
     )
+
+
+def _by_id(reports, name):
+    """Collect the entries of all reports by their id, in the order of the course."""
+    found = {}
+    for report in reports:
+        for entry in report[name]:
+            found.setdefault(entry["id"], []).append(entry)
+    return {id: found[id] for id in sorted(found, key=_catalog.sort_key)}
+
+
+def _rows(row, entries, readers):
+    return tuple(row(id, found, readers) for id, found in entries.items())
 
 
 def generated(readers=20, seed=0):

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from helpers import _report_schema, class_table
-from helpers.class_table import EXERCISES, FEW, PREDICTIONS, build, merge, wilson
+from helpers.class_table import CLAIMS, EXERCISES, FEW, PREDICTIONS, build, merge, wilson
 from helpers.exercises import Choice, _catalog
 from tools import class_table as tool
 
@@ -30,6 +30,12 @@ def exercise(id="13.2", best="passed", **fields):
 
 def prediction(id, guess, truth, *, late=False):
     return {"id": id, "week": "2026-W49", "order": 1, "guess": guess, "truth": truth, "late": late}
+
+
+def claim(values, *, met=True, id="A1-55"):
+    return {"id": id, "week": "2026-W49", "order": 1, "values": values, "met": met,
+            "verdict": "holds", "fingerprint": "0" * 16, "torch": "2.13.0", "device": "cpu",
+            "cores": 4}  # fmt: skip
 
 
 def readers(*entries, of=None, kind="exercises"):
@@ -203,6 +209,49 @@ def test_few_guesses_tell_nothing():
     assert found == (("12.p4", FEW, "9", FEW, FEW),)
 
 
+# Claims
+
+
+def claim_row(*entries, of=None):
+    rows = build(readers(*entries, of=of, kind="claims")).claims
+    return dict(zip(CLAIMS, rows[0], strict=True))
+
+
+def test_a_claim_counts_the_machines_that_measured_it_and_those_that_meet_the_ledger():
+    ratios = [claim({"flop_ratio": n / 10}, met=n < 16) for n in range(13, 18)]
+    found = claim_row(*ratios, claim({"flop_ratio": None}, met=None), of=20)
+    assert list(found.values())[:4] == ["A1-55", "5", "20", "3 of 5"]
+    assert found["numbers"] == "flop_ratio: median 1.5, quartiles 1.35 and 1.65"
+
+
+def test_a_count_that_is_equal_on_every_machine_is_told_as_such():
+    found = claim_row(*[claim({"itemsize": 8, "shared": True}, id="A1-10")] * 5)
+    assert found["numbers"] == "itemsize = 8; shared = True"
+
+
+def test_a_number_that_too_few_machines_have_is_hidden_alone():
+    some = [claim({"ratio_small": 2.0, "ratio_large": None}, id="A1-03")] * 5
+    one = claim({"ratio_small": 2.0, "ratio_large": 9.0}, id="A1-03")
+    assert claim_row(*some, one)["numbers"] == f"ratio_small = 2; ratio_large: {FEW}"
+
+
+def test_hashes_that_differ_are_counted_and_not_shown():
+    hashes = [claim({"flop_ratio": f"{n % 2:016x}"}) for n in range(6)]
+    assert claim_row(*hashes)["numbers"] == "flop_ratio: 2 different values"
+
+
+def test_a_claim_that_few_machines_measured_tells_nothing():
+    found = claim_row(*[claim({"flop_ratio": 1.4})] * 4, of=9)
+    assert list(found.values()) == ["A1-55", FEW, "9", FEW, FEW]
+
+
+def test_claims_of_a_generated_class_fit_and_are_sorted():
+    ids = [row[0] for row in TABLE.claims]
+    assert ids == sorted(ids)
+    assert len(ids) == len(CLASS[0]["claims"])
+    assert all(len(row) == len(CLAIMS) for row in TABLE.claims)
+
+
 # What is shown and written
 
 
@@ -224,16 +273,17 @@ def test_a_generated_class_says_so_everywhere_a_sentence_stands():
     assert class_table.generated(12) == CLASS != class_table.generated(12, seed=1)
 
 
-def test_the_csv_holds_both_tables_cell_by_cell():
+def test_the_csv_holds_every_table_cell_by_cell():
     rows = list(csv.reader(io.StringIO(TABLE.to_csv())))
-    border = rows.index(list(PREDICTIONS))
+    first, second = rows.index(list(PREDICTIONS)), rows.index(list(CLAIMS))
     assert rows[0] == list(EXERCISES)
-    assert [tuple(line) for line in rows[1:border]] == list(TABLE.exercises)
-    assert [tuple(line) for line in rows[border + 1 :]] == list(TABLE.predictions)
+    assert [tuple(line) for line in rows[1:first]] == list(TABLE.exercises)
+    assert [tuple(line) for line in rows[first + 1 : second]] == list(TABLE.predictions)
+    assert [tuple(line) for line in rows[second + 1 :]] == list(TABLE.claims)
 
 
 def test_a_bar_in_a_sentence_does_not_break_the_markdown(monkeypatch):
-    table = class_table.ClassTable(9, (("13.2", *["a|b"] * 7),), (), (), ())
+    table = class_table.ClassTable(9, (("13.2", *["a|b"] * 7),), (), (), (), ())
     line = next(line for line in table.to_markdown().splitlines() if line.startswith("| 13.2"))
     assert len(re.findall(r"(?<!\\)\|", line)) == len(EXERCISES) + 1
 
