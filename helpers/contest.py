@@ -78,8 +78,9 @@ def meter(*things: object) -> Iterator[Meter]:
 
     `helpers.memory.track_memory` runs compiled functions uncompiled, since nothing sees the
     buffers of generated kernels. Here ``torch.compile`` uses the backend ``aot_eager``, whatever
-    the caller asks for: it captures the graph, decides what forward keeps for backward, and runs
-    operation by operation. So what the compiler keeps is seen, and no C++ compiler is needed.
+    the caller asks for: it captures the graph, decides on it what forward keeps for backward, and
+    runs operation by operation. So what is kept is seen, and no C++ compiler is needed. The
+    backend that generates kernels takes operations apart first, and may keep something else.
 
     Parameters
     ----------

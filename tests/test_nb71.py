@@ -49,6 +49,7 @@ def test_several_recipes_meet_the_first_budget_with_room(options):
         {"batch": 32, "parts": 2, "cast": True},
         {"batch": 32, "share": 0.3, "cast": True},
         {"batch": 32, "half": True},
+        {"batch": 16},
     ],
     ids=str,
 )
@@ -67,7 +68,7 @@ def test_several_recipes_meet_the_second_budget_with_room(options):
     ],
     ids=str,
 )
-def test_one_lever_or_too_many_rows_miss_the_second_budget(options):
+def test_other_single_levers_or_too_many_rows_miss_the_second_budget(options):
     assert peak(**options) > SECOND
 
 
@@ -205,3 +206,9 @@ def test_gathered_blocks_that_are_too_large_are_named():
 
 def _bytes(run):
     return [[one["bytes"] for one in rank] for rank in run.by_rank("recipes")]
+
+
+def test_the_figure_names_an_attempt_after_the_readers_function():
+    judge_source("71.3", nb71.EXERCISES["71.3"].wrong[0].source)  # it ends after one step
+    names = [name for name, *_ in contest.plot_attempts("Attempts", {"first": FIRST}).rows]
+    assert "train_small" in names
