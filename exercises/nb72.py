@@ -236,7 +236,7 @@ def test_typical_factor(answer, call):
                 raise Wrong(f"Without a guess in time there is no factor: return None, got {got}.")
             continue
         got = _number(got, "The factor")
-        if not math.isclose(got, want, rel_tol=1e-9):
+        if not math.isclose(got, want, rel_tol=_NEAR):
             pairs = ", ".join(f"{g:.3g} for {t:.3g}{' late' * late}" for g, t, late in guesses[:6])
             raise Wrong(
                 f"The typical factor of {pairs} is {want:.4g}, got {got:.4g}. "
@@ -244,6 +244,7 @@ def test_typical_factor(answer, call):
             )
 
 
+_NEAR = 1e-5  # a tensor of torch's default dtype is right, too
 _ONE_OF_TWO = statistics.median_low, statistics.median_high
 _TWO_MIDDLES = (
     "An even number of guesses has two in the middle, and that is one of them: take the middle of "
@@ -273,7 +274,7 @@ def _why_factor(got, guesses):
         (statistics.median(apart), _OF_UNIT),
         (statistics.mean(apart), _OF_UNIT),
     )  # fmt: skip
-    near = [why for value, why in found if math.isclose(got, value, rel_tol=1e-9)]
+    near = [why for value, why in found if math.isclose(got, value, rel_tol=_NEAR)]
     return near[0] if near else "Take the median of log2(guess / truth), and 2 to that power."
 
 
@@ -313,6 +314,11 @@ _BAD_VALUES = (
     {"id": f"{_HOME}/13.2"},
     {"checks": f"3, the last one by ada in {_HOME}"},
     {"guess": {"value": 28.0, "unit": "GiB", "host": "ada-laptop"}},
+    {"message": "ada"},
+    {"id": "ada-laptop"},
+    {"best": "TypeError"},
+    {"checks": 3.5},
+    {"guess": 28},
 )
 
 
@@ -370,8 +376,18 @@ def _look_for_leak(name, value, record):
         raise Wrong(f"{name!r}: {value!r} came through. {_about_leak(value)}")
     if name != "late" and not _fits(name, value):
         raise Wrong(
-            f"`{name}` holds {value!r}. The name is allowed, the value is not: look at both."
+            f"`{name}` holds {value!r}. The name is allowed, the value is not: look at both. "
+            f"{_about_value(name, value)}".strip()
         )
+
+
+def _about_value(name, value):
+    allowed = _ALLOWED[name]
+    if allowed in (int, float) and type(value) in (int, float):
+        return f"Its type is to be {allowed.__name__}."
+    if allowed not in (int, float) and isinstance(value, str) and "/" not in value:
+        return "A short text can be a name, too: only the list of its own field counts."
+    return ""
 
 
 def _about_leak(value):
@@ -790,6 +806,21 @@ _WRONG = {
             "names, and any text",
             _keeping("name in FIELDS and isinstance(value, (str, int, float))"),
             "the value is not",
+        ),
+        WrongAnswer(
+            "text without a slash",
+            _PUBLIC.replace("and value in allowed", "and '/' not in value"),
+            "A short text can be a name",
+        ),
+        WrongAnswer(
+            "any of the lists",
+            _PUBLIC.replace("value in allowed", "value in IDS | STATES | MESSAGES"),
+            "only the list of its own field",
+        ),
+        WrongAnswer(
+            "any number for a number",
+            _PUBLIC.replace("isinstance(value, allowed)", "isinstance(value, (int, float))"),
+            "Its type is to be",
         ),
         WrongAnswer(
             "keeps times",

@@ -102,7 +102,10 @@ class Claims(Part):
         if known:
             grids.append(Grid("Claims recorded here", _COLUMNS, tuple(map(_cells, known))))
         caption = f"All {len(self.rows)} claims"
-        grids.append(Grid(caption, _COLUMNS, tuple(map(_cells, self.rows)), folded=True))
+        whole = tuple((id, row.claim.statement, *rest)
+                      for row, (id, *rest) in zip(self.rows, map(_cells, self.rows), strict=True))  # fmt: skip
+        columns = (_COLUMNS[0], "statement", *_COLUMNS[1:])
+        grids.append(Grid(caption, columns, whole, folded=True))
         return tuple(grids)
 
     def chart(self):
