@@ -39,7 +39,7 @@ COMMANDS = {
     "doctor": ("", "say what this machine lacks, each with its fix"),
     "site": ("", "write the course as web pages, to read without running"),
     "class": ("", "join the lab reports of a class into one table: a.json b.json ..."),
-    "classroom": ("deploy test", "keep the pages for instructors true; --edition adds solutions"),
+    "classroom": ("deploy", "keep the pages for instructors true; --edition adds solutions"),
     "shared-server": ("deploy", "say what a machine needs that a class shares: --users 20"),
     "wheelhouse": ("", "collect the wheels for installs without a network, in a folder"),
     "test-colab": ("deploy test", "run the notebooks at Colab's versions; takes numbers: 13 62"),
@@ -54,6 +54,8 @@ STAMP = ".course-stamp"  # what was installed; absent while an install is under 
 WHEEL_SUMS = "SHA256SUMS"  # in a folder of wheels that tools/wheelhouse.py made
 
 GIGABYTE = 10**9
+# pip says one of these before it has installed anything: it resolves and fetches all at first.
+UNRESOLVED = ("No matching distribution", "ResolutionImpossible")
 UNREACHABLE = ("Retrying (", "NewConnectionError", "NameResolutionError", "ProxyError", "SSLError")
 PROBE = (
     "import importlib.util as u, json, platform, sys; print(json.dumps(["
@@ -64,6 +66,10 @@ PROBE = (
 
 class SetupError(Exception):
     """End with one plain sentence that names the fix."""
+
+
+class NothingInstalledError(SetupError):
+    """End so where pip gave up before it changed the environment."""
 
 
 class Python:
@@ -315,6 +321,12 @@ def last_line(text):
     return (errors or lines or ["no message"])[-1].rpartition("ERROR: ")[2].rstrip(".")
 
 
+def pip_error(errors, sentence):
+    """Return the error that ends an install, of the kind that tells whether anything changed."""
+    changed = "No space left" in errors or not any(w in errors for w in UNREACHABLE + UNRESOLVED)
+    return (SetupError if changed else NothingInstalledError)(sentence)
+
+
 def pip_failure(errors):
     """Turn what pip wrote into one sentence with the fix."""
     line = last_line(errors)
@@ -349,13 +361,15 @@ def check_wheels(folder):
     """Compare each wheel with its sum: a copy on a stick or over a bad line may be damaged."""
     try:
         with open(os.path.join(folder, WHEEL_SUMS), encoding="utf-8") as file:
-            sums = [line.split(None, 1) for line in file.read().splitlines()]
+            sums = [line.partition("  ") for line in file.read().splitlines()]
     except OSError:
         raise SetupError(
             f"The folder {folder} of COURSE_WHEELS has no {WHEEL_SUMS}; make it with "
             "`python3 course.py wheelhouse FOLDER` where there is a network, and copy all of it."
         ) from None
-    for expected, name in sums:
+    for expected, _, name in sums:
+        if len(expected) != 64 or not name:
+            raise SetupError(f"{WHEEL_SUMS} in {folder} is damaged; copy the folder again.")
         digest = hashlib.sha256()
         try:
             with open(os.path.join(folder, name), "rb") as file:
@@ -367,14 +381,15 @@ def check_wheels(folder):
             raise SetupError(f"{name} in {folder} is damaged; copy the folder again.")
 
 
-def missing_wheel(errors, folder):
+def missing_wheel(errors, folder, extras):
     """Turn what pip wrote into one sentence, when it had a folder of wheels alone."""
-    if "No matching distribution" not in errors and "ResolutionImpossible" not in errors:
+    if not any(word in errors for word in UNRESOLVED):
         return pip_failure(errors)
+    every = " --all" if "test" in extras else ""  # what the tests need is not in every folder
     return (
         f"A wheel for this computer is missing in {folder} ({last_line(errors)}); make the folder "
-        "with `python3 course.py wheelhouse FOLDER` on a computer with the same system and the "
-        "same version of Python, from the same version of the course."
+        f"with `python3 course.py wheelhouse FOLDER{every}` on a computer with the same system "
+        "and the same version of Python, from the same version of the course."
     )
 
 
@@ -396,7 +411,8 @@ def install(python, extras, lock):
     run = run_locked(command, lock, cwd=ROOT, env=settings, stderr=subprocess.PIPE)
     errors = run.communicate()[1].decode("utf-8", "replace")
     if run.returncode:
-        raise SetupError(missing_wheel(errors, wheels) if wheels else pip_failure(errors))
+        said = missing_wheel(errors, wheels, extras) if wheels else pip_failure(errors)
+        raise pip_error(errors, said)
 
 
 def make_ready(folder, extras):
@@ -420,17 +436,28 @@ def make_ready(folder, extras):
         if os.path.exists(stamp_file):
             os.remove(stamp_file)  # from here to the end an interruption shows as unfinished
         say("Installing the course; the first time takes some minutes.")
-        install(python.path, extras, lock)
+        try:
+            install(python.path, extras, lock)
+        except NothingInstalledError:
+            if whole:  # what was there still works, such as without a network
+                write_stamp(stamp_file, stamp)
+            raise
         content = {"key": wanted_key(), "extras": extras, "python": list(python.version)}
-        with open(stamp_file + ".new", "w", encoding="utf-8") as file:
-            json.dump(content, file)
-        os.replace(stamp_file + ".new", stamp_file)
+        write_stamp(stamp_file, content)
+
+
+def write_stamp(path, content):
+    """Write at once what an install recorded: a start that is killed leaves the old or the new."""
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    os.replace(path + ".new", path)
 
 
 def hand_over(python, command, arguments):
     """Run the command's module inside the environment and return its exit code."""
     name = MODULES.get(command, command.replace("-", "_"))
     module = [python, "-m", "tools." + name] + arguments
+    os.environ["COURSE_CWD"] = os.getcwd()  # names in the arguments are seen from there
     os.chdir(ROOT)
     sys.stdout.flush()
     if os.name != "nt":

@@ -15,12 +15,12 @@ _FACTS = re.compile(r"^(\d+) min · (.+?) · after (.+)$", re.MULTILINE)
 _PATHS = (
     ("Two hours", "the core: tensors, broadcasting, gradients", ("11", "12", "14")),
     ("One day", "Part 1: from the first tensor to a trained network", ("1",)),
-    ("Half a day", "Part 3: many devices; you know 14, 15, 22 and 41", ("3",)),
+    ("Half a day", "Part 3: many devices; you know 22, 44 and 54", ("3",)),
     ("Half a day", "Part 4: memory; you know 14, 15 and 22", ("4",)),
-    ("Half a day", "Part 5: craft; you know 15, 22 and 42", ("5",)),
+    ("Half a day", "Part 5: craft; you know 16, 22 and 42", ("5",)),
     ("Half a day", "Part 6: deployment; you know 15, 22 and 54", ("6",)),
-    ("Half a day", "Part 7: the capstone, then your report; you know 33 and 43 to 45", ("7",)),
-    ("Weeks", "everything, in the order of the numbers", ("",)),
+    ("Half a day", "Part 7: the capstone, then your report; you know 33, 43 to 45 and 61", ("7",)),
+    ("Weeks", "everything; Part 3 needs Parts 4 and 5", ("0", "1", "2", "4", "5", "3", "6", "7")),
 )
 
 
@@ -112,7 +112,7 @@ def paths_by_time(folder=ROOT / "notebooks"):
     entries = read_entries(folder)
     rows = []
     for time, purpose, begins in _PATHS:
-        chosen = [entry for entry in entries if entry.number.startswith(begins)]
+        chosen = [entry for part in begins for entry in entries if entry.number.startswith(part)]
         hours = sum(entry.minutes for entry in chosen) / 60
         rows.append((time, purpose, ", ".join(entry.number for entry in chosen), f"{hours:.1f} h"))
     return Table(("you have", "path", "notebooks", "adds up to"), rows)

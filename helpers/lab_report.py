@@ -128,6 +128,9 @@ class LabReport(_display.Shown):
                 _shelf.write(Path(folder, name), text.encode())
         except OSError as error:
             return Page("Not saved", f"Not saved, because {_shelf.why(error, 'the folder')}.")
+        if self.is_sample:
+            told = f"{FILES[0]} and {FILES[1]} are a sample: nothing of yours is recorded here."
+            return Page("Saved", told)
         return Page("Saved", f"{FILES[0]} to read, {FILES[1]} to pass on.")
 
     def merged_with(self, other):

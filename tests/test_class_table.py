@@ -376,6 +376,28 @@ def test_one_report_of_one_reader_is_counted_in_the_singular(folder, capsys):
     assert "Fewer than 5 readers. A row with fewer than 5 readers shows <5." in text
 
 
+def test_a_sample_among_real_reports_is_refused_and_changes_nothing(folder, capsys):
+    real = [dict(report, sample=False) for report in CLASS]
+    for n, report in enumerate(real[1:], 1):
+        (folder / f"{n}.json").write_text(json.dumps(report))
+    assert run(folder, *(f"{n}.json" for n in range(12))) == 1
+    shown = capsys.readouterr()
+    assert "11 reports of 11 readers" in shown.out
+    assert "0.json: refused, it is a sample: its reader had recorded nothing there" in shown.err
+    assert (folder / "out" / "class-table.csv").read_text("utf-8") == build(real[1:]).to_csv()
+
+
+def test_names_are_seen_from_where_the_reader_stands(folder, monkeypatch, capsys):
+    monkeypatch.setenv("COURSE_CWD", str(folder))
+    assert tool.main(["0.json", "1.json"]) == 0
+    assert {path.name for path in folder.glob("class-table.*")} == set(tool.FILES)
+
+
+def test_a_pattern_that_no_shell_expanded_is_expanded(folder, capsys):
+    assert run(folder, "?.json", "1.json") == 0
+    assert "10 reports of 10 readers" in capsys.readouterr().out
+
+
 def test_a_folder_is_no_report(folder, capsys):
     (folder / "sub").mkdir()
     assert run(folder, "sub", "0.json") == 1

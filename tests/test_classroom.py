@@ -285,6 +285,40 @@ def test_the_edition_is_written_with_the_programs_and_kept_out_of_git(tmp_path, 
     assert capsys.readouterr().out == "13_share_memory_with_numpy.ipynb: written\n"
 
 
+def test_a_folder_with_anything_else_is_never_written_over(tmp_path, capsys):
+    mine = tmp_path / "13_share_memory_with_numpy.ipynb"
+    mine.write_text("my own answers")
+    assert classroom.main(["13", "--edition", str(tmp_path)]) == 2
+    assert "must be a new or empty folder, or hold an earlier edition" in capsys.readouterr().err
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["my own answers"]
+    assert classroom.main(["13", "--edition", str(mine)]) == 2
+    assert mine.read_text() == "my own answers"
+
+
+def test_an_earlier_edition_is_written_over(tmp_path, one_cell):
+    for source in ("1", "2"):
+        one_cell(source)
+        assert classroom.main(["00", "--edition", str(tmp_path)]) == 0
+    assert nbformat.read(tmp_path / "00_start_here.ipynb", as_version=4).cells[0].source == "2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--edition", "13"], "numbers come first: classroom 13 --edition"),
+        (["13", "--execute"], "--execute runs the notebooks of --edition"),
+        (["--check", "--edition"], "choose one"),
+        (["99"], "no notebook starts with '99'"),
+        (["--check", "99"], "no notebook starts with '99'"),
+    ],
+)
+def test_arguments_that_would_do_something_else_are_refused(arguments, says, capsys):
+    with pytest.raises(SystemExit) as ended:
+        classroom.main(arguments)
+    assert ended.value.code not in (0, None)
+    assert says in capsys.readouterr().err + str(ended.value)
+
+
 @pytest.fixture
 def one_cell(monkeypatch):
     """Make the edition of a notebook one cell with the given source."""

@@ -231,6 +231,32 @@ def test_ctrl_c_is_one_sentence_and_leaves_no_stamp(steps, folder, capsys):
 
 
 @posix_only
+@pytest.mark.parametrize("errors", [OFFLINE, MISSING, CONFLICT])
+def test_an_install_that_changed_nothing_leaves_the_installed_course_working(
+    steps, folder, capsys, errors
+):
+    course.main(["lab"])
+    before = (folder / course.STAMP).read_text()
+    steps.pip_fails_with = errors
+    assert course.main(["test"]) == 1
+    assert (folder / course.STAMP).read_text() == before
+    assert course.main(["lab"]) == 7
+    assert (steps.done.count("venv"), steps.done.count("pip")) == (1, 2)
+
+
+@posix_only
+@pytest.mark.parametrize("errors", ["Killed\n", "ERROR: [Errno 28] No space left on device\n"])
+def test_an_install_that_may_have_changed_something_is_redone(steps, folder, capsys, errors):
+    course.main(["lab"])
+    steps.pip_fails_with = errors
+    assert course.main(["test"]) == 1
+    assert not (folder / course.STAMP).exists()
+    steps.pip_fails_with = None
+    assert course.main(["lab"]) == 7
+    assert steps.done.count("venv") == 2
+
+
+@posix_only
 def test_a_stamp_that_is_damaged_counts_as_none(steps, folder, capsys):
     course.main(["lab"])
     for text in ("", "[]", "{", '{"key": 1}'):
@@ -613,6 +639,7 @@ def test_an_installed_course_needs_its_wheels_no_more(steps, wheels, capsys):
     [
         (lambda folder: (folder / course.WHEEL_SUMS).unlink(), "has no SHA256SUMS; make it with"),
         (lambda folder: shutil.rmtree(folder), "has no SHA256SUMS; make it with"),
+        (lambda folder: (folder / course.WHEEL_SUMS).write_text("0badcafe"), "is damaged"),
         (lambda folder: (folder / "tiny-1-py3-none-any.whl").unlink(), "whl is missing in"),
         (lambda folder: (folder / "tiny-1-py3-none-any.whl").write_bytes(b"a whel"), "is damaged"),
     ],
@@ -634,6 +661,8 @@ def test_a_wheel_for_another_computer_is_one_sentence(steps, wheels, capsys, err
     error = sentence(capsys)
     assert error.startswith("A wheel for this computer is missing in") == bool(missing)
     assert not missing or "same system and the same version of Python" in error
+    assert course.main(["test"]) == 1
+    assert ("wheelhouse FOLDER --all`" in sentence(capsys)) == bool(missing)
 
 
 @posix_only

@@ -43,6 +43,21 @@ def test_a_path_adds_up_the_minutes_of_its_notebooks(tmp_path):
     assert rows["Weeks"] == ("11, 12, 21", "2.2 h")
 
 
+def test_a_path_needs_only_what_it_holds_before_or_says_that_you_know():
+    needs = {entry.number: re.findall(r"\b\d\d\b", entry.after) for entry in catalog.read_entries()}
+
+    def with_all_before(numbers):
+        return {n for number in numbers for n in (number, *with_all_before(needs[number]))}
+
+    for _, purpose, notebooks, _ in catalog.paths_by_time().rows:
+        stated = re.sub(r"(\d\d) to (\d\d)", lambda m: " ".join(
+            map(str, range(int(m[1]), int(m[2]) + 1))), purpose)  # fmt: skip
+        known = {"00"} | with_all_before(re.findall(r"\b\d\d\b", stated))
+        for number in notebooks.split(", "):
+            assert set(needs[number]) <= known, (purpose, number)
+            known.add(number)
+
+
 def test_a_readme_without_markers_is_refused():
     with pytest.raises(ValueError, match="README.md must hold"):
         readme.with_tables("# Course\n")

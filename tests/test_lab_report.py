@@ -7,6 +7,7 @@ import os
 import random
 import re
 import socket
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -570,12 +571,14 @@ def test_a_folded_table_is_in_the_html_and_named_in_the_text():
 
 def test_save_names_two_files_and_replaces_its_own(tmp_path, page, monkeypatch):
     monkeypatch.setattr(lab_report.LabReport, "to_html", lambda report: page)
-    for _ in range(2):
-        said = SAMPLE.save(tmp_path)
-        assert repr(said) == "Saved\nlab-report.html to read, lab-report.json to pass on."
-    assert sorted(path.name for path in tmp_path.iterdir()) == list(lab_report.FILES)
-    assert (tmp_path / "lab-report.html").read_text("utf-8") == page
-    assert _report_schema.read((tmp_path / "lab-report.json").read_bytes())["sample"] is True
+    folder = tmp_path / "reports"
+    own = replace(SAMPLE, evidence=replace(SAMPLE.evidence, sample=False))
+    assert repr(own.save(folder)) == "Saved\nlab-report.html to read, lab-report.json to pass on."
+    said = repr(SAMPLE.save(folder))
+    assert said.endswith(" are a sample: nothing of yours is recorded here.")
+    assert sorted(path.name for path in folder.iterdir()) == list(lab_report.FILES)
+    assert (folder / "lab-report.html").read_text("utf-8") == page
+    assert _report_schema.read((folder / "lab-report.json").read_bytes())["sample"] is True
 
 
 @pytest.mark.parametrize("name", lab_report.FILES)

@@ -100,6 +100,18 @@ def test_a_wheel_that_is_damaged_missing_or_foreign_is_named(tmp_path, capsys):
     ]
 
 
+def test_sums_that_were_cut_off_are_named(tmp_path, capsys):
+    (tmp_path / wheelhouse.SUMS).write_text("0badcafe")
+    assert wheelhouse.main([str(tmp_path), "--check"]) == 1
+    assert capsys.readouterr().out.startswith("SHA256SUMS is damaged; copy the folder again")
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert wheelhouse.main([str(tmp_path / "file")]) == 1
+    assert "cannot be made: File exists" in capsys.readouterr().err
+
+
 def test_a_folder_without_sums_is_no_folder_of_wheels(tmp_path, capsys):
     assert wheelhouse.main([str(tmp_path), "--check"]) == 1
     assert "holds no SHA256SUMS" in capsys.readouterr().err

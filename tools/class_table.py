@@ -6,10 +6,12 @@ as text and nothing in them is executed; a file that is no report is named, and 
 """
 
 import argparse
+import glob
 import sys
 from pathlib import Path
 
 from helpers import _shelf, class_table
+from tools import caller
 
 MARK = "Class table of Measured PyTorch"
 FILES = ("class-table.md", "class-table.csv", "class-table.png")
@@ -40,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         print("No file was a lab report, so there is no table.", file=sys.stderr)
         return 2
     table = class_table.build(reports)
-    said = _write(table, Path(options.out))
+    said = _write(table, caller.path(options.out))
     if said:
         print(said, file=sys.stderr)
         return 1
@@ -51,14 +53,33 @@ def main(argv: list[str] | None = None) -> int:
 
 def _read(names: list[str]) -> tuple[list[dict], int]:
     """Read the reports; say of each that is refused why."""
-    reports, refused = [], 0
-    for name in names:
+    reports, refused = {}, 0
+    for name in _expanded(names):
         try:
-            reports.append(class_table.read(name))
+            reports[name] = class_table.read(caller.path(name))
         except ValueError as error:
-            refused += 1
-            print(f"{name}: refused, {error}", file=sys.stderr)
-    return reports, refused
+            refused += _refuse(name, error)
+    samples = {name for name, report in reports.items() if report["sample"]}
+    if len(samples) < len(reports):  # of samples alone there is a table: it says what it is
+        for name in samples:
+            refused += _refuse(name, "it is a sample: its reader had recorded nothing there")
+            del reports[name]
+    return list(reports.values()), refused
+
+
+def _expanded(names: list[str]) -> list[str]:
+    """Do what a shell does with ``*.json``; those of Windows hand it over as it is."""
+    found = []
+    for name in names:
+        place = caller.path(name)
+        matches = [] if place.exists() else sorted(glob.glob(str(place)))
+        found += matches or [name]
+    return list(dict.fromkeys(found))
+
+
+def _refuse(name: str, why: object) -> int:
+    print(f"{name}: refused, {why}", file=sys.stderr)
+    return 1
 
 
 def _count(number: int, thing: str) -> str:

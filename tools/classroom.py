@@ -21,7 +21,7 @@ from helpers import catalog, claims
 from helpers._paths import ROOT
 from helpers.exercises import Choice
 from helpers.exercises._guess import as_text
-from tools import classroom_edition, classroom_plans
+from tools import classroom_edition, classroom_plans, notebooks
 from tools.readme import filled
 
 PAGES = ROOT / "classroom"
@@ -42,6 +42,13 @@ def main(argv=None):
     )
     parser.add_argument("--execute", action="store_true", help="run the edition's notebooks")
     options = parser.parse_args(argv)
+    if options.edition and options.check:
+        parser.error("--edition writes and --check changes nothing: choose one")
+    if options.execute and not options.edition:
+        parser.error("--execute runs the notebooks of --edition: add it")
+    if options.edition and not options.names and str(options.edition)[:2].isdigit():
+        parser.error(f"numbers come first: classroom {options.edition} --edition")
+    notebooks.find(options.names)  # a name that fits none ends here
     if options.edition:
         return classroom_edition.write(options.edition, options.names, run=options.execute)
     texts = fresh_texts(options.names)

@@ -2,27 +2,46 @@
 
 import importlib
 import sys
-from pathlib import Path
 
 import nbformat
 
 from helpers._paths import ROOT
-from tools import classroom, notebooks, reader
+from tools import caller, classroom, notebooks, reader
 
 FOLDER = ROOT / "instructor-edition"
+MARK = ".measured-pytorch-edition"  # a folder with this file in it may be written over
 _LABEL = "**For instructors.** "
 
 
 def write(folder, names=(), *, run=False):
     """Write the edition of the named notebooks; return 1 when one could not be executed.
 
-    The folder gets a .gitignore of its own: solutions must not reach a repository by mistake.
+    The folder gets a .gitignore of its own: solutions must not reach a repository by mistake. One
+    that holds anything else than an earlier edition is refused: a reader's answers stay.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = caller.path(folder)
+    try:
+        prepare(folder)
+    except OSError as error:
+        print(f"{folder}: {error.strerror or error}", file=sys.stderr)
+        return 2
     (folder / ".gitignore").write_text("*\n", encoding="utf-8")
     copy_programs(notebooks.NOTEBOOKS, folder)
     return max([_write_one(path, folder, run) for path in notebooks.find(names)], default=0)
+
+
+def prepare(folder):
+    """Make the folder of an edition, or see that it is one.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made, or holds anything else.
+    """
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).exists():
+        raise FileExistsError("it must be a new or empty folder, or hold an earlier edition")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text("course.py classroom made this folder and may write it over.\n")
 
 
 def _write_one(path, folder, run):

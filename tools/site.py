@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from helpers import __version__, catalog, claims, glossary
 from helpers._paths import ROOT
-from tools import readme, site_links, site_style
+from tools import caller, readme, site_links, site_style
 from tools.site_notebooks import FILES, Content, convert, convert_markdown, shape
 
 COURSE = "Measured PyTorch"
@@ -223,8 +223,8 @@ def build(out: Path, folder: Path = ROOT / "notebooks") -> list[str]:
     folder : pathlib.Path
         The notebooks.
     """
+    prepare(out)  # a folder that is not ours is refused before the minute of work
     made = files(folder)
-    prepare(out)
     for name, content in made.items():
         path = out / name
         path.parent.mkdir(exist_ok=True)
@@ -239,11 +239,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Build the site; 1 when a link leads nowhere, 2 when the folder is not ours."""
     parser = argparse.ArgumentParser(prog="course.py site", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "site", help="folder to write")
-    out, started = parser.parse_args(arguments).out, time.monotonic()
+    out, started = caller.path(parser.parse_args(arguments).out), time.monotonic()
     try:
         problems = build(out)
     except FileExistsError as error:
         print(error, file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{out} cannot be written: {error.strerror}", file=sys.stderr)
         return 2
     for problem in problems:
         print(problem, file=sys.stderr)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from helpers._paths import ROOT
 from helpers.units import format_bytes
+from tools import caller
 
 SUMS = "SHA256SUMS"
 README = """\
@@ -87,7 +88,9 @@ def describe(folder, *, tests=False):
 def faults(folder):
     """Name the wheels that are missing or differ from their sums, and those without one."""
     lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    sums = {name: value for value, name in (line.split("  ", 1) for line in lines)}
+    sums = {name: value for value, _, name in (line.partition("  ") for line in lines)}
+    if not all(name and len(value) == 64 for name, value in sums.items()):
+        return [f"{SUMS} is damaged"]
     found = {path.name: path for path in wheels(folder)}
     missing = [f"{name} is missing" for name in sums if name not in found]
     other = [f"{name} differs from its sum" for name, value in sums.items()
@@ -103,10 +106,14 @@ def main(argv=None):
     parser.add_argument("--all", action="store_true", help="also what the tests need")
     parser.add_argument("--check", action="store_true", help="download nothing")
     options = parser.parse_args(argv)
-    folder = options.folder.expanduser().absolute()
+    folder = caller.path(options.folder)
     if options.check:
         return _check(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"{folder} cannot be made: {error.strerror}.", file=sys.stderr)
+        return 1
     if subprocess.call(command(folder, ROOT, tests=options.all), cwd=ROOT):
         print("pip could not collect the wheels; mend what it names, then run this again.",
               file=sys.stderr)  # fmt: skip
