@@ -1,5 +1,7 @@
 """Ask and check what 11_create_and_inspect_tensors teaches."""
 
+import operator
+
 import torch
 
 from helpers import memory
@@ -80,9 +82,12 @@ def test_strides_of(answer, call):
         got = call(answer, shape)
         if not isinstance(got, (tuple, list)):
             raise Wrong(f"Return a tuple of integers for {shape}, got {got!r}.")
-        got = tuple(got)
-        if not all(isinstance(stride, int) for stride in got):
-            raise Wrong(f"Strides count elements: return integers for {shape}, got {got!r}.")
+        try:
+            got = tuple(map(operator.index, got))  # NumPy's integers are integers too
+        except TypeError:
+            raise Wrong(
+                f"Strides count elements: return integers for {shape}, got {tuple(got)!r}."
+            ) from None
         if got != expected:
             raise Wrong(f"{shape} has strides {expected}, got {got}. {_why_strides(shape, got)}")
 
@@ -431,6 +436,14 @@ EXERCISES = {
                 "other dtype",
                 "def keep_first(x, n):\n    return x[:n].double().clone()\n",
                 "The dtype must stay",
+            ),
+            WrongAnswer(
+                "x emptied by force",
+                "def keep_first(x, n):\n"
+                "    own = x[:n].clone()\n"
+                "    x.untyped_storage().resize_(0)\n"
+                "    return own\n",
+                "changed its input: `x`",
             ),
         ),
     ),

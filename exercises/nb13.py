@@ -333,8 +333,11 @@ def _own_bytes(name, array, tensor):
         raise Wrong(f"The tensor of the {name} array has a stride of 0: its elements share bytes.")
 
 
+_SMALL = "small uint64"
+
+
 def _unsafe():
-    """Return (name, array) pairs whose values a float32 or int64 tensor cannot hold."""
+    """Return (name, array) pairs of dtypes whose values float32 or int64 may be unable to hold."""
     return [
         ("complex", np.array([1 + 2j])),
         ("text", np.array(["1", "2"])),
@@ -342,6 +345,7 @@ def _unsafe():
         ("object", np.array([1.7, None], dtype=object)),
         ("record", np.ones(2, dtype=[("value", "f4")])),
         ("uint64", np.array([2**64 - 1], dtype=np.uint64)),
+        (_SMALL, np.array([1, 2], dtype=np.uint64)),
         ("big-endian uint64", np.array([2**64 - 1], dtype=">u8")),
     ]
 
@@ -378,9 +382,20 @@ def test_to_tensor(answer, call):
             f"{torch.as_tensor(tensor).double().mean():.2f}. Raise ValueError: a mask has no "
             "place in a tensor."
         )
+    bare = np.ma.array([1.0, 2.0], mask=[False, False])
+    if _must_raise(ValueError, "masked", bare, answer, call) is not _DID_REFUSE:
+        raise Wrong(
+            "This masked array masks nothing yet, and must raise ValueError too: the next one may. "
+            "np.ma.is_masked looks for masked values; np.ma.isMaskedArray at the type."
+        )
     for name, array in _unsafe():
         tensor = _must_raise(TypeError, name, array, answer, call)
         if tensor is not _DID_REFUSE:
+            if name == _SMALL:
+                raise Wrong(
+                    f"The uint64 array {array.tolist()} must raise TypeError too. Decide by the "
+                    "dtype, not by today's values: larger ones would stop the same program later."
+                )
             kind = getattr(tensor, "dtype", type(tensor).__name__)
             raise Wrong(
                 f"The {name} array {array.tolist()} must raise TypeError; yours returned {kind}, "
@@ -428,6 +443,17 @@ def test_overlaps(answer, call):
             raise Wrong(f"{name}: expected True or False, got {result!r}.")
         if bool(result) != truth:
             raise Wrong(f"{name}: expected {truth}, got {bool(result)}. {why}")
+
+
+_TO_TENSOR = """def to_tensor(array):
+    if isinstance(array, np.ma.MaskedArray):
+        raise ValueError("a tensor has no mask: fill or drop the masked values first")
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind not in "fiub" or (kind == "u" and size == 8):
+        raise TypeError(f"no safe tensor for {array.dtype}")
+    dtype = np.float32 if kind == "f" else np.int64
+    return torch.from_numpy(np.array(array, dtype=dtype, order="C"))
+"""
 
 
 EXERCISES = {
@@ -540,8 +566,9 @@ EXERCISES = {
         title="Convert any array safely",
         minutes=8,
         task="Write `to_tensor`: floats become float32, booleans and integers int64; the shape "
-        "stays; the tensor owns its bytes. A masked array raises ValueError; complex, text, dates, "
-        "objects, records and uint64 raise TypeError.",
+        "stays; the tensor owns its bytes. A masked array, even with nothing masked, raises "
+        "ValueError; complex, text, dates, objects, records and uint64, whatever its values, raise "
+        "TypeError.",
         stub='def to_tensor(array):\n    """Return array as a tensor that owns its bytes."""\n    ...\n',
         answer="to_tensor",
         test=test_to_tensor,
@@ -553,15 +580,7 @@ EXERCISES = {
             "After the two refusals (np.ma.isMaskedArray, array.dtype.kind): "
             "dtype = np.float32 if array.dtype.kind == 'f' else np.int64",
         ),
-        solution="""def to_tensor(array):
-    if isinstance(array, np.ma.MaskedArray):
-        raise ValueError("a tensor has no mask: fill or drop the masked values first")
-    kind, size = array.dtype.kind, array.dtype.itemsize
-    if kind not in "fiub" or (kind == "u" and size == 8):
-        raise TypeError(f"no safe tensor for {array.dtype}")
-    dtype = np.float32 if kind == "f" else np.int64
-    return torch.from_numpy(np.array(array, dtype=dtype, order="C"))
-""",
+        solution=_TO_TENSOR,
         wrong=(
             WrongAnswer(
                 "from_numpy",
@@ -642,6 +661,18 @@ EXERCISES = {
                 "    dtype = np.float32 if array.dtype.kind == 'f' else np.int64\n"
                 "    return torch.from_numpy(np.array(array, dtype=dtype, order='C'))\n",
                 "a mask has no place",
+            ),
+            WrongAnswer(
+                "only masked values refused",
+                _TO_TENSOR.replace(
+                    "isinstance(array, np.ma.MaskedArray)", "np.ma.is_masked(array)"
+                ),
+                "masks nothing yet",
+            ),
+            WrongAnswer(
+                "only large uint64 refused",
+                _TO_TENSOR.replace("size == 8", "array.max() > 2**63 - 1"),
+                "not by today's values",
             ),
             WrongAnswer(
                 "prints in place of raising",

@@ -499,6 +499,16 @@ def _about_choice(found, losses, lowest):
 _SIZES = (10, 10, 10, 3)
 
 
+class _Log:
+    """Note how a model was called. A deep copy of the model writes into the same log."""
+
+    def __init__(self):
+        self.examples, self.modes, self.recorded = 0, [], []
+
+    def __deepcopy__(self, memo):
+        return self
+
+
 class _Dropping(nn.Module):
     """Classify three features into ten classes, with dropout, and remember how it was called."""
 
@@ -506,11 +516,12 @@ class _Dropping(nn.Module):
         super().__init__()
         self.norm = nn.BatchNorm1d(3)  # fresh: divides by sqrt(1 + eps) when in use
         self.drop, self.last = nn.Dropout(0.5), nn.Linear(3, 10)
-        self.modes, self.recorded = [], []
+        self.log = _Log()
 
     def forward(self, x):
-        self.modes.append(any(module.training for module in self.modules()))
-        self.recorded.append(torch.is_grad_enabled())
+        self.log.examples += len(x)
+        self.log.modes.append(any(module.training for module in self.modules()))
+        self.log.recorded.append(torch.is_grad_enabled())
         return self.last(self.drop(self.norm(x)))
 
 
@@ -587,8 +598,6 @@ def _evaluated(answer, call, model, images, labels):
             "There was a second pass over batches, and a generator is exhausted after the first: "
             "the second one sees no batch at all. Collect all that is needed in one pass."
         )
-    if len(model.modes) < len(_SIZES):
-        raise Wrong(f"The model saw {len(model.modes)} of {len(_SIZES)} batches. Score them all.")
     return result
 
 
@@ -607,12 +616,12 @@ def _about_result(result):
 
 
 def _about_modes(model, training, odd):
-    if any(model.modes):
+    if any(model.log.modes):
         raise Wrong(
             "Dropout was active: the model was called in training mode. eval() comes first; "
             "no_grad does not replace it."
         )
-    if any(model.recorded):
+    if any(model.log.recorded):
         raise Wrong(
             "The forward passes were recorded for a backward that never comes, and that "
             "costs memory. Score under torch.no_grad()."
@@ -635,14 +644,18 @@ def _about_score(result, model, images, labels):
     loss, accuracy, losses = _truth(model, images, labels)
     chunks = losses.split(_SIZES)
     means = sum(chunk.mean().item() for chunk in chunks) / len(chunks)
-    if abs(result[0] - loss) > 1e-4:
+    right = abs(result[0] - loss) <= 1e-4 and abs(result[1] - accuracy) <= 1e-6
+    seen = model.log.examples
+    if not right and seen < sum(_SIZES):
+        raise Wrong(f"The model saw {seen} of {sum(_SIZES)} examples. Score them all.")
+    if not abs(result[0] - loss) <= 1e-4:  # nan is never close
         if abs(result[0] - means) < 1e-4:
             raise Wrong(
                 f"The loss is {means:.3f}, the mean of {len(_SIZES)} batch means; over all "
                 f"{sum(_SIZES)} examples it is {loss:.3f}. Weigh each batch by its size."
             )
         raise Wrong(f"Expected the mean loss over all examples, {loss:.3f}, got {result[0]:.3f}.")
-    if abs(result[1] - accuracy) > 1e-6:
+    if not abs(result[1] - accuracy) <= 1e-6:
         if 1 < result[1] <= 100 and abs(result[1] / 100 - accuracy) < 1e-6:
             raise Wrong("The accuracy is in percent; expected a share from 0 to 1.")
         raise Wrong(
@@ -1244,7 +1257,32 @@ EXERCISES = {
                 "def evaluate(model, batches):\n"
                 "    images, labels = next(iter(batches))\n"
                 "    return 0.0, 0.0\n",
-                "of 4 batches",
+                "saw 0 of 33 examples",
+            ),
+            WrongAnswer(
+                "smaller batch skipped",
+                _evaluate(_WEIGHTED, _RIGHT, _SHARES).replace(
+                    "            logits =",
+                    "            if len(labels) < 10:\n                continue\n            logits =",
+                ),
+                "saw 30 of 33 examples",
+            ),
+            WrongAnswer(
+                "a copy in training mode",
+                _evaluate(
+                    _WEIGHTED,
+                    _RIGHT,
+                    _SHARES,
+                    begin="import copy\n    model = copy.deepcopy(model)",
+                    mode="model.train()",
+                    end="pass",
+                ),
+                "Dropout was active",
+            ),
+            WrongAnswer(
+                "a loss of nan",
+                _evaluate(_WEIGHTED, _RIGHT, "float('nan'), correct / count"),
+                "got nan",
             ),
             WrongAnswer(
                 "sum of losses",

@@ -430,14 +430,12 @@ def _norms_by_loop(model, x, y):
 def test_gradient_norms(answer, call):
     for model, features, classes in _models():
         x, y = torch.randn(7, features), torch.randint(classes, (7,))
+        for p in model.parameters():
+            p.grad = torch.ones_like(p)  # of the batch before
         got = call(answer, model, x, y)
         if not isinstance(got, torch.Tensor):
             raise Wrong(f"Return a tensor with one norm per sample, got {type(got).__name__}.")
-        if any(p.grad is not None for p in model.parameters()):
-            raise Wrong(
-                "The call filled .grad of the parameters: the next optimizer step would use it. "
-                "torch.func.grad returns gradients and touches nothing."
-            )
+        _about_grad(model)
         _compare_norms(got.detach().float(), _norms_by_loop(model, x, y))
     counts = []
     for n in (4, 64):
@@ -449,6 +447,21 @@ def test_gradient_norms(answer, call):
         raise Wrong(
             f"The norms are right. 4 samples took {counts[0]:,} operations and 64 took "
             f"{counts[1]:,}: there is a loop over samples. vmap asks once for all of them."
+        )
+
+
+def _about_grad(model):
+    """Refuse a .grad that is no longer the ones it held before the call."""
+    grads = [p.grad for p in model.parameters()]
+    if any(grad is None or not grad.any() for grad in grads):
+        raise Wrong(
+            "The gradients of the batch before are gone: the call cleared .grad, and the next "
+            "optimizer step would miss them. torch.func.grad needs no zero_grad()."
+        )
+    if not all(torch.equal(grad, torch.ones_like(grad)) for grad in grads):
+        raise Wrong(
+            "The call filled .grad of the parameters: the next optimizer step would use it. "
+            "torch.func.grad returns gradients and touches nothing."
         )
 
 
@@ -1029,6 +1042,20 @@ EXERCISES = {
                 "backward in a loop",
                 _LOOP.format(line="loss.backward(); grads = [p.grad for p in model.parameters()]"),
                 "filled .grad",
+            ),
+            WrongAnswer(
+                "gradients cleared first",
+                _NORMS.replace("    parameters =", "    model.zero_grad()\n    parameters =", 1),
+                "cleared .grad",
+            ),
+            WrongAnswer(
+                "gradients set to zero first",
+                _NORMS.replace(
+                    "    parameters =",
+                    "    model.zero_grad(set_to_none=False)\n    parameters =",
+                    1,
+                ),
+                "cleared .grad",
             ),
             WrongAnswer(
                 "a loop",

@@ -274,7 +274,9 @@ def _layers():
         (nn.Conv2d(2, 3, 3, padding=1, bias=False), 0.1),
         (nn.Conv2d(3, 4, (3, 1), stride=2, bias=True), 1e-5),
         (nn.Conv2d(4, 4, 3, padding=2, dilation=2, groups=2, bias=True), 1e-5),
-    ):
+        (nn.Conv2d(3, 4, 3, stride=(2, 1), padding=(1, 0), dilation=(1, 2),
+                   padding_mode="circular"), 1e-5),
+    ):  # fmt: skip
         bn = nn.BatchNorm2d(conv.out_channels, eps=eps)
         with torch.no_grad():
             for tensor in (bn.weight, bn.bias, bn.running_mean):
@@ -325,12 +327,30 @@ def _compare_folded(folded, conv, bn, images):
     except RuntimeError:
         got = None
     if got is None or got.shape != expected.shape or kind != conv.padding_mode:
-        raise Wrong(
-            f"The folded layer is {folded}; it must keep the sizes, stride, padding, dilation "
-            f"and groups of {conv}."
-        )
+        raise Wrong(_not_kept(folded, conv))
     if not torch.allclose(got, expected, atol=1e-4, rtol=1e-4):
         raise Wrong(_wrong_fold(folded, conv, bn))
+
+
+def _not_kept(folded, conv):
+    for name in ("stride", "padding", "dilation"):
+        mine, given = getattr(folded, name), getattr(conv, name)
+        if mine != given and mine in [(number, number) for number in given]:
+            return (
+                f"The folded layer has {name} {mine}; it must be {given}, one number for rows and "
+                "one for columns. Hand on the whole tuple."
+            )
+    options = ("kernel_size", "stride", "padding", "dilation", "groups")
+    same = all(getattr(folded, name) == getattr(conv, name) for name in options)
+    if same and folded.padding_mode != conv.padding_mode:
+        return (
+            f"The folded layer pads with {folded.padding_mode!r}; it must be "
+            f"{conv.padding_mode!r}. padding_mode decides which values enter at the edges."
+        )
+    return (
+        f"The folded layer is {folded}; it must keep the sizes, stride, padding, dilation "
+        f"and groups of {conv}."
+    )
 
 
 def _wrong_fold(folded, conv, bn):
@@ -686,6 +706,25 @@ def _tried(mistake, case):
         return None
 
 
+def _anew(**changed):
+    """Write out an answer to 17.3 that builds the layer from its options, some of them changed."""
+    names = ("stride", "padding", "dilation", "groups", "padding_mode")
+    options = {name: f"conv.{name}" for name in names} | changed
+    return (
+        "@torch.no_grad()\n"
+        "def fold(conv, bn):\n"
+        "    scale = bn.weight / (bn.running_var + bn.eps).sqrt()\n"
+        "    bias = 0 if conv.bias is None else conv.bias\n"
+        "    folded = torch.nn.Conv2d(\n"
+        "        conv.in_channels, conv.out_channels, conv.kernel_size,\n"
+        f"        {', '.join(f'{name}={value}' for name, value in options.items())},\n"
+        "    )\n"
+        "    folded.weight.copy_(conv.weight * scale.view(-1, 1, 1, 1))\n"
+        "    folded.bias.copy_(bn.bias + (bias - bn.running_mean) * scale)\n"
+        "    return folded\n"
+    )
+
+
 EXERCISES = {
     "17.1": Exercise(
         title="Compute a convolution by hand",
@@ -1016,9 +1055,9 @@ EXERCISES = {
         minutes=8,
         task="In evaluation mode BatchNorm multiplies and adds fixed numbers. Write "
         "`fold(conv, bn)`: a new `nn.Conv2d` that computes what `bn(conv(x))` computes in "
-        "evaluation, for any stride, padding, dilation and groups, with or without a bias. `bn` "
-        "has weight and bias (with `affine=False` both would be None). Both inputs stay as they "
-        "are, their mode too.",
+        "evaluation, for any stride, padding, padding mode, dilation and groups, with or without a "
+        "bias. `bn` has weight and bias (with `affine=False` both would be None). Both inputs stay "
+        "as they are, their mode too.",
         stub="def fold(conv, bn):\n"
         '    """Return one Conv2d equal to bn(conv(x)) in evaluation mode."""\n'
         "    ...\n",
@@ -1196,6 +1235,26 @@ EXERCISES = {
                 "    folded.bias = torch.nn.Parameter(bn.bias + (bias - bn.running_mean) * scale)\n"
                 "    return folded\n",
                 "stride, padding, dilation and groups",
+            ),
+            WrongAnswer(
+                "one stride for rows and columns",
+                _anew(stride="conv.stride[0]"),
+                "has stride (2, 2); it must be (2, 1)",
+            ),
+            WrongAnswer(
+                "one padding for rows and columns",
+                _anew(padding="conv.padding[0]"),
+                "has padding (1, 1); it must be (1, 0)",
+            ),
+            WrongAnswer(
+                "one dilation for rows and columns",
+                _anew(dilation="conv.dilation[0]"),
+                "has dilation (1, 1); it must be (1, 2)",
+            ),
+            WrongAnswer(
+                "padding mode dropped",
+                _anew(padding_mode="'zeros'"),
+                "which values enter at the edges",
             ),
             WrongAnswer(
                 "BatchNorm's weight forgotten",

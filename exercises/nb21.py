@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers import memory
 from helpers.device_lint import lint
@@ -69,7 +70,7 @@ PREDICTIONS = {
                 "back from meta.",
             ),
             (2, 3, "Right. The meta device is polite to the others."),
-            (3, 7, "Fewer: lookups and products accept a CPU tensor beside a meta tensor."),
+            (3, 7, "Fewer: lookups and matrix products accept a CPU tensor beside a meta tensor."),
         ),
     ),
     "21.p6": Choice(
@@ -111,6 +112,11 @@ _CARDS = (
     (["sm_70", "compute_70"], (12, 0), True, "compute_70 is compiled by the driver for any card "
      "from 7.0 up."),
     (["compute_90"], (8, 9), False, "compute_90 needs at least 9.0."),
+    (["compute_75"], (7, 0), False, "compute_75 needs at least 7.5, and 7.0 is older: the minor "
+     "counts within one major."),
+    (["compute_75"], (8, 0), True, "8.0 is newer than 7.5, though its minor is smaller: compare "
+     "major and minor as one pair."),
+    (["compute_90"], (9, 0), True, "compute_90 is compiled for 9.0 itself, too."),
     ([], (8, 0), False, "An empty list is a CPU wheel: it runs on no card."),
 )  # fmt: skip
 
@@ -209,10 +215,16 @@ def _outputs_agree(answer, call):
     names = sorted(name for name, _ in model.named_parameters())
     if names != sorted(name for name, _ in reference.named_parameters()):
         extra = sorted(set(names) - {name for name, _ in reference.named_parameters()})
+        if extra == ["mix"] and model.mix.requires_grad:
+            raise Wrong(
+                "mix is a parameter now, so an optimizer would train it. What belongs to "
+                "the model and is not trained is a buffer."
+            )
         if extra:
             raise Wrong(
-                f"{extra[0]} is a parameter now, so an optimizer would train it. What belongs to "
-                "the model and is not trained is a buffer."
+                f"The parameter {extra[0]} has a name that the stub does not give. Names are keys "
+                "of saved weights, so they stay: both heads under heads, in an nn.ModuleList. A "
+                "constant is no parameter."
             )
         raise Wrong(
             f"The model has the parameters {', '.join(names)}. Those of both heads must be among "
@@ -315,6 +327,37 @@ def test_snapshot(answer, call):
         raise Wrong(
             f"{changed[0]} differs from the value that the model had when the snapshot was taken."
         )
+    _comes_to_the_cpu(answer, call)
+
+
+class _FromMeta(TorchDispatchMode):
+    """Let copies from meta to the CPU succeed, with zeros, as copies from a GPU do."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        target = torch.device(kwargs.get("device") or "meta")
+        if func is torch.ops.aten._to_copy.default and args[0].is_meta and target.type != "meta":
+            return torch.zeros_like(args[0], device=target, dtype=kwargs.get("dtype"))
+        if func is torch.ops.aten.copy_.default and args[1].is_meta and not args[0].is_meta:
+            return args[0].zero_()
+        return func(*args, **kwargs)
+
+
+def _comes_to_the_cpu(answer, call):
+    """Take a snapshot of a model on meta, the second device of every machine."""
+    names = getattr(getattr(answer, "__code__", None), "co_names", ())
+    if "load" in names:  # a file keeps tensors on meta there, also with map_location
+        return
+    linear, norm = torch.nn.Linear(4, 3, device="meta"), torch.nn.BatchNorm1d(3, device="meta")
+    with _FromMeta():
+        taken = call(answer, torch.nn.Sequential(linear, norm))
+    for name, kept in taken.items():
+        if kept.device.type != "cpu":
+            raise Wrong(
+                f"From a model on {kept.device.type}, {name} in the snapshot is on "
+                f"{kept.device.type} as well. clone() and deepcopy copy a tensor where it lies, "
+                "so on a GPU the snapshot fills the GPU's memory. Ask for the CPU."
+            )
 
 
 def _is_own(name, kept, live):
@@ -465,6 +508,27 @@ EXERCISES = {
                 "        and int(a[3:]) <= card) for a in arch_list)\n",
                 "needs at least 9.0",
             ),
+            *(
+                WrongAnswer(
+                    f"compute by {name}",
+                    "def runs_on(arch_list, capability):\n"
+                    "    major, minor = capability\n"
+                    "    for a in arch_list:\n"
+                    "        kind, digits = a.split('_')\n"
+                    "        x, y = int(digits[:-1]), int(digits[-1])\n"
+                    "        if kind == 'sm' and major == x and minor >= y:\n"
+                    "            return True\n"
+                    f"        if kind == 'compute' and {rule}:\n"
+                    "            return True\n"
+                    "    return False\n",
+                    says,
+                )
+                for name, rule, says in (
+                    ("major alone", "major >= x", "the minor counts within one major"),
+                    ("each number", "major >= x and minor >= y", "its minor is smaller"),
+                    ("strictly newer", "(major, minor) > (x, y)", "for 9.0 itself, too"),
+                )
+            ),
             WrongAnswer(
                 "the first of its major only",
                 "def runs_on(arch_list, capability):\n"
@@ -605,7 +669,7 @@ def diagnose(version_cuda, driver, visible_devices, device_count, arch_ok):
         minutes=10,
         task="This classifier works on the CPU only. Repair it: the lint finds nothing in it, one "
         "step on the meta device passes under `one_device()`, and the outputs and the parameters "
-        "stay what they are.",
+        "stay what they are. The heads stay under `heads`.",
         stub=_classifier(
             mix="self.mix = torch.eye(16) / 2", heads=_LIST, places="torch.arange(tokens.shape[1])"
         ),
@@ -637,6 +701,21 @@ def diagnose(version_cuda, driver, visible_devices, device_count, arch_ok):
                 "parameter for a buffer",
                 _classifier(mix="self.mix = torch.nn.Parameter(torch.eye(16) / 2)"),
                 "an optimizer would train it",
+            ),
+            WrongAnswer(
+                "heads under other names",
+                _classifier(
+                    heads="self.head0, self.head1 = "
+                    "(torch.nn.Linear(16, classes) for _ in range(2))"
+                ).replace("in self.heads)", "in (self.head0, self.head1))"),
+                "both heads under heads",
+            ),
+            WrongAnswer(
+                "parameter without a gradient",
+                _classifier(
+                    mix="self.mix = torch.nn.Parameter(torch.eye(16) / 2, requires_grad=False)"
+                ),
+                "A constant is no parameter",
             ),
             WrongAnswer("list of layers", _classifier(heads=_LIST), "nn.ModuleList does not"),
             WrongAnswer(
@@ -719,6 +798,24 @@ def diagnose(version_cuda, driver, visible_devices, device_count, arch_ok):
                 "def snapshot(model):\n"
                 "    return {n: v.to('cpu') for n, v in model.state_dict().items()}\n",
                 "copy=True or clone()",
+            ),
+            WrongAnswer(
+                "clones",
+                "def snapshot(model):\n"
+                "    return {n: v.detach().clone() for n, v in model.state_dict().items()}\n",
+                "copy a tensor where it lies",
+            ),
+            WrongAnswer(
+                "deepcopy of the state",
+                "import copy\ndef snapshot(model):\n    return copy.deepcopy(model.state_dict())\n",
+                "copy a tensor where it lies",
+            ),
+            WrongAnswer(
+                "only from CUDA",
+                "def snapshot(model):\n"
+                "    state = model.state_dict()\n"
+                "    return {n: v.cpu() if v.is_cuda else v.clone() for n, v in state.items()}\n",
+                "copy a tensor where it lies",
             ),
             WrongAnswer(
                 "parameters only",

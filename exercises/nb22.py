@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from helpers.exercises import Choice, Exercise, Number, Wrong, WrongAnswer
 from helpers.simulated import SimulatedDevice
@@ -399,6 +400,10 @@ _WAITING = {
 }  # fmt: skip
 
 
+# Of a list of losses these make one tensor, and fetch each number alone on the way.
+_FETCHING = {"tensor", "as_tensor", "asarray", "new_tensor"}
+
+
 _SHOWN_AS = {
     "__float__": "float()",
     "__int__": "int()",
@@ -419,7 +424,15 @@ class _CountWaits(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in _WAITING:
             self.names.append(name)
+        if name in _FETCHING:
+            lists = [value for value in (*args, *(kwargs or {}).values()) if _is_list(value)]
+            inside = [leaf for leaf in tree_leaves(lists) if isinstance(leaf, torch.Tensor)]
+            self.names += [name] * len(inside)
         return func(*args, **(kwargs or {}))
+
+
+def _is_list(value):
+    return isinstance(value, list | tuple)
 
 
 class _Marker:
@@ -478,6 +491,12 @@ def test_mean_loss(answer, call):
 
 def _about_waits(names, steps):
     allowed = max(1, steps // 50)
+    if len(names) > allowed and names[0] in _FETCHING:
+        raise Wrong(
+            f"{names[0]}() of a list of {steps} losses fetches each of them alone, and waits "
+            f"{len(names)} times; {allowed} waits are allowed. torch.stack joins them on the "
+            "device."
+        )
     if len(names) > allowed:
         shown = {"__float__": "float()", "__format__": "an f-string"}.get(
             names[0], f".{names[0]}()"
@@ -695,8 +714,8 @@ EXERCISES = {
         title="Report a speedup, or decline",
         minutes=7,
         task="`old` and `new` are arrays of times. Return `(ratio, low, high)`: the ratio of the "
-        "medians, and its least and greatest value when either median moves within its quartiles. "
-        "Return None if an IQR exceeds a tenth of its median.",
+        "medians, and its least and greatest value when both medians move within their quartiles, "
+        "as np.quantile gives them. Return None if an IQR exceeds a tenth of its median.",
         stub='def speedup(old, new):\n    """Return (ratio, low, high), or None."""\n    ...\n',
         answer="speedup",
         test=test_speedup,
@@ -866,6 +885,16 @@ EXERCISES = {
                 "    losses = [step(batch) for batch in batches]\n"
                 "    return torch.stack(losses).mean().item()\n",
                 "each loss you add keeps its graph",
+            ),
+            *(
+                WrongAnswer(
+                    f"{maker} of a list",
+                    "def mean_loss(step, batches):\n"
+                    "    losses = [step(batch).detach() for batch in batches]\n"
+                    f"    return torch.{maker}(losses).mean().item()\n",
+                    f"{maker}() of a list",
+                )
+                for maker in ("tensor", "as_tensor")
             ),
             WrongAnswer(
                 "last loss",

@@ -306,6 +306,11 @@ def _augmented(answer, call, image, key):
             f"augment must return an image of shape {tuple(image.shape)}, got {said}. Is a return "
             "missing?"
         )
+    if result.dtype != image.dtype:
+        raise Wrong(
+            f"The image came as {image.dtype} and went as {result.dtype}. NumPy draws in float64 "
+            "unless you say dtype=np.float32, and an addition takes the wider type."
+        )
     return result.detach().clone()
 
 
@@ -350,10 +355,54 @@ def test_augment(answer, call):
     for one, two, why in DISTINCT:
         if torch.equal(_augmented(answer, call, image, one), _augmented(answer, call, image, two)):
             raise Wrong(why)
+    _about_noise(answer, call)
+
+
+def _about_noise(answer, call):
+    """Compare what was added, over 0.1, with a standard normal draw; limits lie 6 sigma out."""
+    images = [torch.rand(1, 64, 64) for _ in range(2)]
+    results = [_augmented(answer, call, image, (1, 2, 3)) for image in images]
+    draws = [(r.double() - i.double()) / 0.1 for r, i in zip(results, images, strict=True)]
+    if torch.allclose(*results, atol=1e-4):
+        raise Wrong(
+            "Two images gave one result: only the noise is in it. Add the noise to the image."
+        )
+    if not torch.allclose(*draws, atol=1e-4):
+        raise Wrong(
+            "Under one key two images got different noise, so the noise depends on the image. Add "
+            "the draw; multiplying or cutting changes it."
+        )
+    (pixels,) = draws[0]  # (64, 64)
+    if min(pixels.std(0).min(), pixels.std(1).min()) < 0.05 * pixels.abs().max():
+        raise Wrong(
+            "Pixels in a row or a column all got one number. Draw one for each pixel: as many as "
+            "the image's shape has."
+        )
+    mean, std = pixels.mean().item(), pixels.std().item()
+    if abs(mean) > 0.1 * std:
+        raise Wrong(
+            f"The noise has mean {0.1 * mean:.3f}, so images get brighter or darker. A normal draw "
+            "has mean 0."
+        )
+    if abs(std - 1) > 0.1:
+        raise Wrong(
+            f"The noise has a standard deviation of {0.1 * std:.3f}, expected 0.1: a standard "
+            "normal draw has 1, and the factor 0.1 does the rest."
+        )
+    within = (pixels.abs() < 1).double().mean().item()
+    if not 0.63 < within < 0.73 or pixels.abs().max() < 2:
+        raise Wrong(
+            f"{within:.0%} of the noise lies within one standard deviation, and the farthest pixel "
+            f"at {pixels.abs().max():.1f}. Of a normal draw it is 68%, and some pixels lie beyond "
+            "2: a uniform draw has edges."
+        )
 
 
 def _augment(body, extra=""):
     return f"def augment(image, *, seed, epoch, index{extra}):\n{body}"
+
+
+_KEY = "[seed, epoch, index]"
 
 
 def _noise(seed):
@@ -676,7 +725,7 @@ EXERCISES = {
             "seed + epoch + index is 1 for epoch 0, item 1 and for epoch 1, item 0.",
             "Begin with rng = np.random.default_rng([seed, epoch, index])",
         ),
-        solution=_noise("[seed, epoch, index]"),
+        solution=_noise(_KEY),
         wrong=(
             WrongAnswer("a sum", _noise("seed + epoch + index"), "a sum cannot tell them"),
             WrongAnswer("the epoch left out", _noise("[seed, index]"), "the epoch is left out"),
@@ -732,6 +781,52 @@ EXERCISES = {
                     "    return image.clone()\n"
                 ),
                 "came back unchanged",
+            ),
+            WrongAnswer(
+                "ignores the image",
+                _noise(_KEY).replace("image + 0.1", "0.1"),
+                "only the noise is in it",
+            ),
+            WrongAnswer("no factor", _noise(_KEY).replace("0.1 * ", ""), "the factor 0.1 does"),
+            WrongAnswer(
+                "uniform noise",
+                _noise(_KEY).replace("standard_normal", "random"),
+                "A normal draw has mean 0",
+            ),
+            WrongAnswer(
+                "uniform noise around 0",
+                _noise(_KEY)
+                .replace("standard_normal", "random")
+                .replace("torch.from_numpy(noise)", "12**0.5 * (torch.from_numpy(noise) - 0.5)"),
+                "a uniform draw has edges",
+            ),
+            WrongAnswer(
+                "one number for all pixels",
+                _noise(_KEY).replace("tuple(image.shape)", "(1,)"),
+                "Draw one for each pixel",
+            ),
+            WrongAnswer(
+                "one number for each column",
+                _noise(_KEY).replace("tuple(image.shape)", "image.shape[-1]"),
+                "Draw one for each pixel",
+            ),
+            WrongAnswer(
+                "multiplies",
+                _noise(_KEY).replace("image + 0.1 *", "image + 0.1 * image *"),
+                "the noise depends on the image",
+            ),
+            WrongAnswer(
+                "cuts at 0 and 1",
+                _noise(_KEY).replace(
+                    "image + 0.1 * torch.from_numpy(noise)",
+                    "(image + 0.1 * torch.from_numpy(noise)).clamp(0, 1)",
+                ),
+                "the noise depends on the image",
+            ),
+            WrongAnswer(
+                "float64",
+                _noise(_KEY).replace(", dtype=np.float32", ""),
+                "NumPy draws in float64",
             ),
             WrongAnswer(
                 "no return",

@@ -406,12 +406,12 @@ def _small():
     return nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
 
 
-def _reference(start, images, labels, scale=1.0):
+def _reference(start, images, labels, scale=1.0, first=0):
     """Train one model on what the ranks should see, by hand."""
     model = _small()
     model.load_state_dict(start)
     n = len(labels)
-    for epoch in range(_EPOCHS):
+    for epoch in range(first, first + _EPOCHS):
         order = torch.randperm(n, generator=torch.Generator().manual_seed(epoch)).tolist()
         order += order[: -n % 2]
         parts = [torch.tensor(order[rank::2]).split(4) for rank in range(2)]
@@ -515,6 +515,8 @@ def _look_at_weights(state, start, images, labels):
         )
     if same(_reference(start, images, labels, scale=2.0)):
         raise Wrong("Each step is twice as long as that of one process: leave the loss a mean.")
+    if same(_reference(start, images, labels, first=1)):
+        raise Wrong("Your epochs count from 1: the sampler shuffles by number, so begin with 0.")
     raise Wrong(
         "The ranks agree, but not with one process that sees both shares: start from the given "
         "weights, keep SGD with 0.1, batches of 4, and one step for each batch."
@@ -897,7 +899,7 @@ def merge_evaluation(per_rank):
         title="Prove that all ranks hold one model",
         minutes=8,
         task="states holds the gathered state dict of each rank. Return the first name, in the "
-        "order of the names, under which some rank differs from rank 0 by a single bit; None if "
+        "order of the names, under which some rank differs from rank 0 in any value; None if "
         "all agree. Two nan in the same place agree.",
         stub="def first_disagreement(states):\n    return ...\n",
         answer="first_disagreement",
@@ -1071,7 +1073,7 @@ def first_disagreement(states):
         minutes=10,
         task="Five faults, and no error message. Each rank calls train with a model of its own. "
         "Afterwards all hold one model, trained as one process would on both shares, and rank 0 "
-        "returns weights that a plain model loads. Keep SGD, 0.1 and batches of 4.",
+        "returns weights that a plain model loads. Keep SGD, 0.1 and batches of 4. Epochs count from 0.",
         stub="""\
 def train(rank, model, start, data, epochs):
     ddp = DistributedDataParallel(model)
@@ -1110,6 +1112,11 @@ def train(rank, model, start, data, epochs):
                 name="without set_epoch",
                 source=_train_with("        sampler.set_epoch(epoch)\n", ""),
                 says="when set_epoch tells it",
+            ),
+            WrongAnswer(
+                name="epochs from 1",
+                source=_train_with("set_epoch(epoch)", "set_epoch(epoch + 1)"),
+                says="epochs count from 1",
             ),
             WrongAnswer(
                 name="around the wrapper",

@@ -328,9 +328,9 @@ def _message(cause):
         return int(random.uniform(low, high) * _GIB)
 
     capacity, context = 16 * _GIB, _GIB // 2
-    tried, free, cached, others = some(2, 3), some(0.1, 0.8), some(0.05, 0.4), 0
-    if cause == "one tensor":
-        tried = capacity + some(1, 9)
+    tried, free, cached, others = some(2, 3), some(0.1, 0.8), some(0.05, 0.4), some(0, 0.5)
+    if cause == "one tensor":  # neither what others hold nor what lies idle would be enough
+        tried, cached, others = capacity + some(1, 9), some(0.1, 5), some(0, 8)
     elif cause == "fragmentation":
         cached = some(4, 6)
     elif cause == "other process":
@@ -373,7 +373,10 @@ def _why_cause(m, cause, got):
             f"Only {cached:.2f} GiB are reserved and in no tensor: giving them back does not "
             "make room. Too much is alive."
         )
-    return "Nobody else holds memory and the tensor would fit on the card: too much is alive."
+    return (
+        f"Others hold {m.others / _GIB:.2f} GiB, too little to make room, and the tensor would fit "
+        "on the card: too much is alive."
+    )
 
 
 # --- 41.5 -------------------------------------------------------------------------------
@@ -671,9 +674,11 @@ _WRONG = {
         _edited("41.4", "ignores others", "m.free + m.others >= m.tried", "False",
                 "another process holds them"),
         _edited("41.4", "blames others", "m.free + m.others >= m.tried", "True",
-                "Nobody else holds"),
+                "too little to make room"),
+        _edited("41.4", "anybody else", "m.free + m.others >= m.tried", "m.others > 0",
+                "too little to make room"),
         _edited("41.4", "any cache is fragmentation", "m.free + m.cached >= m.tried",
-                "m.others == 0", "does not make room"),
+                "m.others < m.tried", "does not make room"),
         _edited("41.4", "another word", '"too much alive"', '"leak"', "Return one of one tensor"),
         _returning("41.4", "None", "is a return missing?"),
         _returning("41.4", "['one tensor']", "got list"),

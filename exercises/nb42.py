@@ -266,6 +266,11 @@ def test_train(answer, call):
             "float32 everywhere: the loss is right and no product was computed in 16 bits. "
             "autocast takes the device type of the tensors, here cpu."
         )
+    if seen["outputs"] != {torch.bfloat16}:
+        raise Wrong(
+            "One layer computes in bfloat16 and another in float32: autocast belongs around the "
+            "whole forward pass."
+        )
     _about_loss(model, twin, x, y)
 
 
@@ -279,6 +284,11 @@ def _why_frozen(answer, model, moved):
 
 
 def _about_loss(model, twin, x, y):
+    if any(parameter.dtype != torch.float32 for parameter in model.parameters()):
+        raise Wrong(
+            "The steps were right, and the model comes back in bfloat16: its weights are rounded "
+            "all the same. Leave float32 weights in the model."
+        )
     with torch.no_grad():
         losses = [torch.nn.functional.cross_entropy(m(x), y).item() for m in (model, twin)]
     if not abs(losses[0] - losses[1]) < 0.02 * losses[1]:
@@ -390,14 +400,25 @@ def test_scaled_epoch(answer, call):
     _about_calls(calm)
     _about_weights(calm)
     got, expected = calm[:2]
-    if not isinstance(got, list) or len(got) != 4:
-        raise Wrong(f"Return the list of the four losses, got {_kind(got)}")
+    _about_losses(got)
     if not all(math.isclose(g, e, rel_tol=1e-2) for g, e in zip(got, expected, strict=True)):
         raise Wrong(
             f"The first loss is {expected[0]:.4g}, and {got[0]:.4g} was logged. Log the loss "
             "itself: the scaled one changes whenever the scale does."
         )
-    _about_overflow(_run(answer, call, _batches(overflow=1), scale), scale)
+    overflown = _run(answer, call, _batches(overflow=1), scale)
+    _about_overflow(overflown, scale)
+    _about_losses(overflown[0])
+
+
+def _about_losses(got):
+    if not isinstance(got, list):
+        raise Wrong(f"Return the list of the four losses, got {_kind(got)}")
+    if len(got) != 4:
+        raise Wrong(
+            f"Four batches came, and {len(got)} losses were returned. A batch whose step is "
+            "skipped has a loss, too."
+        )
 
 
 def _about_calls(run):
@@ -693,6 +714,15 @@ EXERCISES = {
                 "comes too late",
             ),
             WrongAnswer(
+                "one layer alone",
+                _train(
+                    forward='        with torch.autocast("cpu", dtype=torch.bfloat16):\n'
+                    "            hidden = model[0](images)\n"
+                    "        logits = model[1:](hidden.float())\n"
+                ),
+                "the whole forward pass",
+            ),
+            WrongAnswer(
                 "a scaler",
                 "def train(model, batches):\n"
                 "    model.to(torch.bfloat16)\n"
@@ -850,6 +880,15 @@ EXERCISES = {
             ),
             WrongAnswer(
                 "no result", _epoch(*_SCALED).replace("    return losses\n", ""), "Return the list"
+            ),
+            WrongAnswer(
+                "no loss of a skipped step",
+                _epoch(
+                    "before = scaler.get_scale()",
+                    *_SCALED[:-1],
+                    f"if scaler.get_scale() >= before: {_LOG}",
+                ),
+                "has a loss, too",
             ),
             WrongAnswer(
                 "batches with infinities left out",

@@ -26,7 +26,7 @@ PREDICTIONS = {
     ),
     "43.p2": Choice(
         question="Both hidden layers are now checkpointed correctly, each Linear + ReLU by itself. "
-        "How much lower is the peak of live bytes?",
+        "How much lower is the peak of live bytes in forward and backward?",
         options={
             "two thirds": "You counted every result. Linear does not keep its own, and ReLU keeps "
             "one that the next layer needs anyway.",

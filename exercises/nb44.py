@@ -89,7 +89,9 @@ PREDICTIONS = {
     ),
 }
 
-TOLERANCE = 1e-6  # a share may be a float32 tensor (4e-8 off); each fault is above 1e-3
+# A share may be a float32 tensor (4e-8 off), and clip_grad_norm_ adds 1e-6 to the norm that it
+# divides by, who clips by hand does not (1e-5 off); each fault is above 1e-3.
+TOLERANCE = 1e-4
 
 
 def _kind(value):

@@ -119,6 +119,8 @@ class _Leaky(nn.Module):
             return z.softmax(0)
         if self.leak == "first":
             return torch.cat([z[:1] + 0.1 * z[-1:], z[1:]])
+        if self.leak == "middle" and len(z) > 2:
+            return torch.cat([z[:2], z[2:3] + 0.1 * z[1:2], z[3:]])
         return z
 
 
@@ -126,6 +128,7 @@ _WHERE = {
     "softmax": "normalizes over dim 0, the samples",
     "reshape": "mixes samples by a reshape where a transpose is meant",
     "first": "adds the last sample to the first one, and to no other",
+    "middle": "adds the second sample to the third one, and to no other",
 }
 
 
@@ -134,7 +137,7 @@ def _modes(model):
 
 
 def test_samples_independent(answer, call):
-    for leak in (None, "first", "softmax", "reshape"):
+    for leak in (None, "first", "middle", "softmax", "reshape"):
         model = _Leaky(leak)
         model(torch.rand(16, 6))  # gives BatchNorm statistics of its own
         model.norm.eval()
@@ -565,6 +568,27 @@ EXERCISES = {
                 + "            return torch.allclose(model(other)[1:], model(x)[1:], atol=1e-5)\n"
                 + _RESTORE,
                 "adds the last sample to the first",
+            ),
+            WrongAnswer(
+                "the first alone",
+                _INDEPENDENT
+                + _KEEP
+                + "    try:\n"
+                + _ALONE.replace("in x]", "in x[:1]]").replace(
+                    "alone, model(x)", "alone, model(x)[:1]"
+                )
+                + _RESTORE,
+                "adds the second sample to the third",
+            ),
+            WrongAnswer(
+                "the last changed",
+                _INDEPENDENT
+                + _KEEP
+                + "    try:\n"
+                + _CHANGED.replace("other[0]", "other[-1]")
+                + "            return torch.allclose(model(other)[:-1], model(x)[:-1], atol=1e-5)\n"
+                + _RESTORE,
+                "adds the second sample to the third",
             ),
             WrongAnswer(
                 "own change counted",

@@ -6,6 +6,7 @@ import os
 import random
 import tempfile
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -328,7 +329,7 @@ def test_run_log(answer, call):
 
 def _look_at_writing(answer, call, path):
     log, records = call(answer, path), [{"step": n, "loss": 0.5 / (n + 1)} for n in range(6)]
-    with mock.patch.object(os, "fsync") as fsync:
+    with mock.patch.object(os, "fsync") as fsync, _rewrites(path) as rewritten:
         for number, record in enumerate(records[:4], 1):
             _append(call, log, dict(record))
             seen = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -348,10 +349,37 @@ def _look_at_writing(answer, call, path):
             "One list is rewritten for each record: the work grows with its square, and a kill "
             "in the middle leaves no valid file. Append one line per record."
         )
+    if rewritten:
+        raise Wrong(
+            "The whole file is written again for each record: a kill between the first line and "
+            "the last leaves a part of it. Append one line per record, and touch no other."
+        )
     again = call(answer, path)
     for record in records[4:]:
         _append(call, again, record)
     _compare(call(again.read), records, "after a restart")
+
+
+@contextmanager
+def _rewrites(path):
+    """Note each time that a file with something in it is opened to be written anew, or replaced."""
+    found, plain_open, plain_replace = [], open, os.replace
+
+    def watched_open(file, mode="r", *rest, **options):
+        if "w" in mode and not isinstance(file, int) and Path(file) == path:
+            found.extend([mode] * (path.exists() and path.stat().st_size > 0))
+        return plain_open(file, mode, *rest, **options)
+
+    def watched_replace(old, new, **options):
+        found.extend(["replace"] * (Path(new) == path))
+        return plain_replace(old, new, **options)
+
+    with (
+        mock.patch("builtins.open", watched_open),
+        mock.patch("io.open", watched_open),  # pathlib's way
+        mock.patch.object(os, "replace", watched_replace),
+    ):
+        yield found
 
 
 def _append(call, log, record):
@@ -788,6 +816,18 @@ EXERCISES = {
                     "        self.file.write",
                 ),
                 "Open with “a”",
+            ),
+            WrongAnswer(
+                "all lines written again",
+                _log(
+                    '        with open(self.path, "a", encoding="utf-8") as file:\n',
+                    "        try:\n            with open(self.path) as file:\n"
+                    "                before = file.read()\n"
+                    "        except FileNotFoundError:\n            before = ''\n"
+                    '        with open(self.path, "w", encoding="utf-8") as file:\n'
+                    "            file.write(before)\n",
+                ),
+                "written again for each record",
             ),
             WrongAnswer("str", _log("value.item()", "str(value)"), "came back as the text"),
             WrongAnswer(

@@ -430,7 +430,7 @@ def test_load_or_refuse(answer, call):
         path, marker = Path(folder, "from elsewhere.pt"), Path(folder, "marker")
         for prefix in ("", "_orig_mod.", "module."):
             _load_good(answer, call, path, _plain, prefix)
-        for prefix in ("", "_orig_mod."):
+        for prefix in ("", "_orig_mod.", "module."):
             _load_good(answer, call, path, _Wrapped, prefix)
         for prefix in ("module._orig_mod.", "_orig_mod.module."):
             _load_good(answer, call, path, _plain, prefix)
@@ -454,13 +454,14 @@ def _load_good(answer, call, path, build, prefix):
     torch.save({prefix + key: value for key, value in other.state_dict().items()}, path)
     kind = f"whose names all begin with {prefix}" if prefix else "of the same model"
     if build is _Wrapped:
-        kind = "whose model has a part that is itself called module"
+        kind = "for a model with a part that is itself called module"
+        kind += f", and names with {prefix} before," * bool(prefix)
     try:
         call(answer, model, path)
     except (ValueError, RuntimeError, KeyError) as error:
         raise Wrong(
             f"A file {kind} is good, and your function raised {type(error).__name__}. Strip a "
-            "prefix only where all names carry it and the model's own do not."
+            "prefix only where all names carry it beyond the model's own."
         ) from None
     if not _equal(dict(model.state_dict()), dict(other.state_dict())):
         raise Wrong(
@@ -795,7 +796,8 @@ EXERCISES = {
         minutes=7,
         task="Save `thing` with torch.save at `path`, a pathlib.Path. Whatever happens on the way, "
         "an exception or a power cut, `path` holds the old file or the new one, whole. After an "
-        "exception no temporary file is left, and the exception goes on.",
+        "exception no temporary file is left, and the exception goes on. Two processes may save "
+        "at once.",
         stub="def save_atomically(thing, path):\n"
         '    """Save a thing at a path, all of it or nothing."""\n    ...\n',
         answer="save_atomically",
@@ -907,8 +909,8 @@ EXERCISES = {
         minutes=9,
         task="Load the state dict at `path` into `model`. The prefixes `_orig_mod.` and `module.`, "
         "one or both, are stripped where all names carry them beyond the model's own. Whatever is "
-        "wrong with the file, raise ValueError with the path in its text and leave each tensor of "
-        "the model as it was; run nothing from the file.",
+        "wrong with the file, raise ValueError with the path in its text and leave each tensor "
+        "as it was; run nothing from the file, pass on no advice of torch.",
         stub="def load_or_refuse(model, path):\n"
         '    """Load a file from elsewhere into the model, or raise ValueError."""\n    ...\n',
         answer="load_or_refuse",
@@ -974,6 +976,16 @@ EXERCISES = {
                 "one prefix only",
                 _LOAD + _RIGHT_LOAD.replace(_PREFIX, _ONE_PREFIX),
                 "begin with module._orig_mod.",
+            ),
+            WrongAnswer(
+                "the own names ruled out",
+                _LOAD
+                + _RIGHT_LOAD.replace(
+                    "if set(state) != set(own) and all(str(n).startswith(prefix) for n in state)",
+                    "if all(str(n).startswith(prefix) for n in state) and not all(\n"
+                    "            n.startswith(prefix) for n in own\n        )",
+                ),
+                "beyond the model's own",
             ),
             WrongAnswer(
                 "prefix cut where it stands",

@@ -178,6 +178,13 @@ def test_rescale(answer, call):
         (twin / twin.abs().max()).relu().sum().backward()
         if not torch.allclose(gradient, twin.grad, atol=1e-6):
             raise Wrong("The gradient is another: size depends on x too, so keep its graph.")
+        nothing = torch.zeros(5, requires_grad=True)
+        call(compiled, nothing).sum().backward()
+        if not nothing.grad.isfinite().all():
+            raise Wrong(
+                "For an x of zeros the gradient is nan: torch.where computes both sides, and 0 / 0 "
+                "comes back through the one that was not chosen. Let it choose the divisor."
+            )
 
 
 def _look_at_rescaled(got, x):
@@ -424,10 +431,15 @@ EXERCISES = {
         hints=(
             "Which of two results it is may depend on a value, if a tensor operation chooses.",
             "[0.2, 3.0] becomes [0.067, 1.0]: one condition for both numbers.",
-            "x = torch.where(size > 1, ..., ...)",
+            "x = x / torch.where(size > 1, ..., ...)",
         ),
-        solution=_RESCALE + "    return torch.where(size > 1, x / size, x).relu()\n",
+        solution=_RESCALE + "    return (x / torch.where(size > 1, size, 1.0)).relu()\n",
         wrong=(
+            _wrong(
+                "both sides computed",
+                _RESCALE + "    return torch.where(size > 1, x / size, x).relu()\n",
+                "Let it choose the divisor",
+            ),
             _wrong(
                 "item",
                 _RESCALE + "    if size.item() > 1:\n        x = x / size\n    return x.relu()\n",

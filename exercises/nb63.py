@@ -267,6 +267,9 @@ def test_settle(answer, call):
     waiting = _waiting(4)
     _settle(answer, call, _Model(leaves=waiting[1][1]), waiting)
     _look_at_settled(waiting, (), (1,))
+    waiting = _waiting(4, bad=(3,))
+    _settle(answer, call, _Model(leaves=waiting[1][1]), waiting)
+    _look_at_settled(waiting, (3,), (1,))
 
 
 def _settle(answer, call, model, waiting):
@@ -396,6 +399,7 @@ def _bad_bodies():
         ("true", _one("true"), "A bool is an int in Python: ask for bool first."),
         ('"0.0"', _one('"0.0"'), f"A text is no number. {whole}"),
         ("null", _one("null"), whole),
+        ("1,000 letters in a pixel", _one('"' + "x" * 1000 + '"'), whole),
         ("a list", _one("[1]"), f"64 items, and one of them is a list. {whole}"),
         ("63 pixels", json.dumps({"pixels": pixels[1:]}), "Count them: 64 are needed."),
         ("65 pixels", json.dumps({"pixels": [*pixels, 0]}), "Count them: 64 are needed."),
@@ -714,6 +718,22 @@ EXERCISES = {
                 "also hang up while the model runs",
             ),
             WrongAnswer(
+                "left before the second run",
+                "def settle(run, waiting):\n"
+                "    live = [(row, f) for row, f in waiting if not f.done()]\n"
+                "    if not live:\n        return\n"
+                "    try:\n        results = run([row for row, _ in live])\n"
+                "    except ValueError as error:\n"
+                "        if len(live) == 1:\n            return live[0][1].set_exception(error)\n"
+                "        for row, future in live:\n"
+                "            try:\n                future.set_result(run([row])[0])\n"
+                "            except ValueError as alone:\n"
+                "                future.set_exception(alone)\n        return\n"
+                "    for (_, future), result in zip(live, results):\n"
+                "        future.done() or future.set_result(result)\n",
+                "also hang up while the model runs",
+            ),
+            WrongAnswer(
                 "dead batch run",
                 _settled(
                     ("    if not waiting:\n        return\n", ""),
@@ -799,6 +819,11 @@ EXERCISES = {
                 "recursion",
                 _parsed(("(ValueError, RecursionError)", "json.JSONDecodeError")),
                 "would get 500",
+            ),
+            WrongAnswer(
+                "the pixel in the reason",
+                _parsed(("{place} must be a number", "{place} is {pixel!r}, no number")),
+                "the reason repeats what came",
             ),
             WrongAnswer("no limit", _parsed(("> 4096", "> 4096000")), "above 4,096 bytes"),
             WrongAnswer("limit too early", _parsed(("> 4096", ">= 4096")), "413 is for more"),

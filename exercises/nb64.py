@@ -238,10 +238,13 @@ def _expected_rows(x, q, scale, bias):
 def _other_ways(x, q, scale, bias):
     """Return what each misconception answers, by its sentence."""
     columns = x.abs().amax(0, keepdim=True) / 127
+    highest = x.amax(1, keepdim=True).clamp(min=1e-9) / 127
     rows = x.abs().amax(1, keepdim=True) / 127
     wrapped = (_rounded_rows(x, rows).long() @ q.long().T).to(torch.int8)
     weight = q * scale
     return {
+        "The largest size of a row is asked for, not its largest number: a row holds negative ones, "
+        "too.": ((x / highest).round() * highest) @ weight.T + bias,
         "A scale for each column still takes the largest over all callers. Take it over a row.": (
             _rounded_rows(x, columns) * columns
         )
@@ -255,7 +258,7 @@ def _other_ways(x, q, scale, bias):
 
 
 def test_int8_linear(answer, call):
-    x, q = torch.rand(6, 16) + 0.1, torch.randint(-127, 128, (4, 16), dtype=torch.int8)
+    x, q = torch.rand(6, 16) - 0.7, torch.randint(-127, 128, (4, 16), dtype=torch.int8)
     given = (q, torch.rand(4, 1) * 0.01 + 0.001, torch.randn(4))
     got = call(answer, x, *given)
     if not isinstance(got, torch.Tensor):
@@ -520,6 +523,11 @@ EXERCISES = {
         solution=_linear(_ROW_SCALE),
         wrong=(
             WrongAnswer("scale of row 0", _linear("x[:1].abs().max() / 127"), "Whose scale is it?"),
+            WrongAnswer(
+                "no abs",
+                _linear("x.amax(1, keepdim=True).clamp(min=1e-9) / 127"),
+                "The largest size of a row",
+            ),
             WrongAnswer(
                 "columns",
                 _linear(

@@ -253,6 +253,26 @@ def test_a_changed_input_is_noticed(value, change, kind):
         call(lambda first, second: change(second), None, value)
 
 
+@pytest.mark.parametrize("left", [0, 4, 23])
+@pytest.mark.parametrize(
+    "view", [lambda t: t, lambda t: t[1:], lambda t: t.T, lambda t: t[-1:, -1:], lambda t: t[2, 1]]
+)
+def test_an_input_whose_storage_was_cut_is_never_read(view, left):
+    values = view(torch.zeros(3, 2))
+    with pytest.raises(Wrong, match=r"changed its input: `x` \(Tensor\)"):
+        call(lambda x: x.untyped_storage().resize_(left), values)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
+def test_an_empty_input_needs_no_storage(shape):
+    assert call(lambda x: x.untyped_storage().resize_(0), torch.zeros(shape)) is not None
+
+
+def test_an_expanded_input_needs_only_the_bytes_it_shows():
+    assert call(nothing, torch.zeros(1).expand(1000, 3)) is None
+    assert call(nothing, torch.zeros(9)[4:].as_strided((3, 3), (1, 1), 4)) is None
+
+
 def test_a_changed_input_without_a_name_is_counted_from_one():
     with pytest.raises(Wrong, match=r"changed its input: argument 2 \(list\)"):
         call(lambda *items: items[1].append(3), None, [1, 2])

@@ -123,17 +123,54 @@ def one_epoch(model, optimizer, images, labels, batch_size, generator):
 """
 
 
+ONE_BATCH = """
+def evaluate(model, batches):
+    images, labels = map(torch.cat, zip(*batches))
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    with torch.no_grad():
+        logits = model(images)
+    for module, mode in modes.items():
+        module.training = mode
+    loss = torch.nn.functional.cross_entropy(logits, labels).item()
+    return loss, (logits.argmax(1) == labels).float().mean().item()
+"""
+
+A_COPY = """
+import copy
+
+def evaluate(model, batches):
+    model = copy.deepcopy(model).eval()  # so the model's own modes stay
+    total = correct = count = 0
+    with torch.no_grad():
+        for images, labels in batches:
+            logits = model(images)
+            total += torch.nn.functional.cross_entropy(logits, labels, reduction="sum").item()
+            correct += (logits.argmax(1) == labels).sum().item()
+            count += len(labels)
+    return total / count, correct / count
+"""
+
+
 @pytest.mark.parametrize(
     ("id", "source"),
     [
         ("15.1", ONE_EPOCH),
+        ("15.4", ONE_BATCH),
+        ("15.4", A_COPY),
         (
             "15.4",
             EXERCISES["15.4"].solution.replace("module.training = mode", "module.train(mode)"),
         ),
         ("15.5", re.sub(r": ([\d.]+)", r": torch.tensor(\1)", EXERCISES["15.5"].solution)),
     ],
-    ids=["a DataLoader and a late zero_grad", "train() module by module", "tensors"],
+    ids=[
+        "a DataLoader and a late zero_grad",
+        "one batch of all examples",
+        "a copy of the model",
+        "train() module by module",
+        "tensors",
+    ],
 )
 def test_another_right_way_passes(id, source):
     assert source != EXERCISES[id].solution

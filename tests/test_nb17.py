@@ -71,7 +71,8 @@ def test_folding_into_a_layer_made_anew_passes():
     source = (
         "def fold(conv, bn):\n"
         "    new = torch.nn.Conv2d(conv.in_channels, conv.out_channels, conv.kernel_size,\n"
-        "                          conv.stride, conv.padding, conv.dilation, conv.groups)\n"
+        "                          conv.stride, conv.padding, conv.dilation, conv.groups,\n"
+        "                          padding_mode=conv.padding_mode)\n"
         "    scale = bn.weight / torch.sqrt(bn.running_var + bn.eps)\n"
         "    bias = conv.bias if conv.bias is not None else torch.zeros_like(bn.bias)\n"
         "    new.weight = torch.nn.Parameter(conv.weight * scale[:, None, None, None])\n"

@@ -27,7 +27,25 @@ RIGHT = {
     "21.4 clone": """def snapshot(model):
     return {n: v.detach().cpu().clone() for n, v in model.state_dict().items()}
 """,
-    "21.4 deepcopy": "import copy\ndef snapshot(model):\n    return copy.deepcopy(model.state_dict())\n",
+    "21.4 deepcopy, then the CPU": """import copy
+def snapshot(model):
+    return copy.deepcopy(model).to("cpu").state_dict()
+""",
+    "21.4 through NumPy": """def snapshot(model):
+    state = model.state_dict()
+    return {n: torch.from_numpy(v.cpu().numpy().copy()) for n, v in state.items()}
+""",
+    "21.4 filled": """def snapshot(model):
+    state = model.state_dict()
+    return {n: torch.empty_like(v, device="cpu").copy_(v) for n, v in state.items()}
+""",
+    "21.4 through a file": """import io
+def snapshot(model):
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    return torch.load(file, map_location="cpu")
+""",
     "21.5 frexp": """def round_to_tf32(x):
     m, e = np.frexp(x.numpy().astype(np.float64))
     return torch.from_numpy(np.ldexp(np.rint(m * 2048), e - 11).astype(np.float32))

@@ -13,6 +13,7 @@ from torch.utils.benchmark.utils.common import TaskSpec
 from helpers import claims, plotting, reference
 from helpers._paths import ROOT
 from helpers.device import describe_machine
+from helpers.exercises._selftest import judge_source
 from helpers.table import Table
 from helpers.units import format_time
 
@@ -160,3 +161,19 @@ def test_a_rate_above_the_peak_is_caught():
     check(1e9, 10e-3, 100e9)
     with pytest.raises(AssertionError, match="is it done"):
         check(1e9, 1e-3, 100e9)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.stack([step(b).detach() for b in batches]).mean().item()",
+        "return sum(torch.stack([step(b).detach() for b in batches]).tolist()) / len(batches)",
+        """total = torch.tensor(0.0)
+    for b in batches:
+        total += step(b).detach()
+    return float(total) / len(batches)""",
+    ],
+)
+def test_a_mean_that_waits_once_passes(body):
+    verdict = judge_source("22.5", f"def mean_loss(step, batches):\n    {body}\n")
+    assert verdict.status == "passed", verdict.sentence

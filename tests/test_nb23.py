@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 
 from exercises import nb23
+from helpers.exercises._selftest import judge_source
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 3, 7])
@@ -69,3 +70,23 @@ def test_an_attribute_does_not_reach_a_persistent_worker(persistent, seen):
         dataset.epoch = epoch
         found += [batch.item() for batch in loader]
     assert found == seen
+
+
+NOISE = """def augment(image, *, seed, epoch, index):
+    words = np.random.SeedSequence([seed, epoch, index]).generate_state(1, np.uint64)
+    rng = torch.Generator().manual_seed(int(words[0] >> np.uint64(1)))
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return image + 0.1 * torch.randn(image.shape, generator=rng)",
+        "return torch.normal(image, 0.1, generator=rng)",
+        "return image.clone().add_(torch.empty_like(image).normal_(0, 0.1, generator=rng))",
+    ],
+)
+def test_noise_of_torch_is_as_right_as_that_of_numpy(line):
+    verdict = judge_source("23.3", NOISE.format(line))
+    assert verdict.status == "passed", verdict.sentence

@@ -292,6 +292,18 @@ def test_another_right_way_passes(id):
     assert verdict.status == "passed", verdict.sentence
 
 
+def test_who_clips_by_hand_divides_by_the_norm_alone_and_passes():
+    clip = "        nn.utils.clip_grad_norm_(model.parameters(), limit)\n"
+    by_hand = (
+        "        norm = sum((p.grad**2).sum() for p in model.parameters()) ** 0.5\n"
+        "        for p in model.parameters():\n            p.grad *= min(1.0, limit / norm)\n"
+    )
+    source = nb44.EXERCISES["44.3"].solution
+    assert source.count(clip) == 1
+    verdict = judge_source("44.3", source.replace(clip, by_hand))
+    assert verdict.status == "passed", verdict.sentence
+
+
 def test_each_of_the_four_faults_of_44_3_is_named_by_itself():
     source = nb44.EXERCISES["44.3"].solution
     faults = {

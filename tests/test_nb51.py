@@ -9,7 +9,9 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, lr_scheduler
 
+from exercises import nb51
 from helpers._paths import ROOT
+from helpers.exercises._selftest import judge_source
 
 NB = nbformat.read(ROOT / "notebooks" / "51_steer_the_optimizer.ipynb", as_version=4)
 SCOPE = {
@@ -97,3 +99,13 @@ def test_the_floor_of_a_constant_rate_is_rate_over_two_minus_rate(rate):
 def test_one_over_step_makes_a_mean_of_all_gradients():
     run = function("errors")(lambda step: 1 / (step + 1))
     assert run[-1] == pytest.approx(1 / len(run), rel=0.05)
+
+
+def test_gradients_may_be_cleared_at_the_start_of_a_step_or_at_its_end():
+    source, clear = nb51.EXERCISES["51.2"].solution, "    optimizer.zero_grad()\n"
+    assert source.count(clear) == 1
+    backward = "    scaler.scale(loss).backward()\n"
+    first = source.replace(clear, "").replace(backward, clear + backward)
+    for way in (source, first):
+        verdict = judge_source("51.2", way)
+        assert verdict.status == "passed", verdict.sentence

@@ -51,6 +51,13 @@ RIGHT = [
         id="by NumPy",
     ),
     pytest.param(
+        "72.2",
+        "def typical_factor(guesses):\n"
+        "    kept = torch.tensor([g / t for g, t, late in guesses if not late])\n"
+        "    return 2 ** kept.log2().quantile(0.5).item() if len(kept) else None\n",
+        id="in torch's default dtype",
+    ),
+    pytest.param(
         "72.1",
         nb72._ORDER_LINE + "def merge(a, b):\n    out = {'checks': dict(a['checks'])}\n"
         "    for kernel, n in b['checks'].items():\n"

@@ -314,8 +314,21 @@ def _same_tensor(requires_grad, old, now):
     if (requires_grad, old.dtype, old.shape) != (now.requires_grad, now.dtype, now.shape):
         return False
     now = now.detach()
+    if not _storage_holds(now):
+        return False
     both_nan = torch.isnan(old) & torch.isnan(now)
     return bool(((old == now) | both_nan).all())
+
+
+def _storage_holds(tensor):
+    """Tell whether all elements lie inside the storage: reading beyond it ends the process."""
+    import torch
+
+    if tensor.layout is not torch.strided or not tensor.numel():
+        return True
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((size - 1) * stride for size, stride in steps)
+    return (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
 
 def _same_array(old, now):
