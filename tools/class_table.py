@@ -59,7 +59,7 @@ def _read(names: list[str]) -> tuple[list[dict], int]:
             reports[name] = class_table.read(caller.path(name))
         except ValueError as error:
             refused += _refuse(name, error)
-    samples = {name for name, report in reports.items() if report["sample"]}
+    samples = [name for name, report in reports.items() if report["sample"]]
     if len(samples) < len(reports):  # of samples alone there is a table: it says what it is
         for name in samples:
             refused += _refuse(name, "it is a sample: its reader had recorded nothing there")
